@@ -1,0 +1,1 @@
+"""How ``duetime migrate`` works on each database; ``duetime.stores.sql.migrate`` is the way in."""

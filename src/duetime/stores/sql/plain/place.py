@@ -1,0 +1,141 @@
+"""Placing an order in plain SQL."""
+
+from typing import Final
+
+from duetime.event import FactType
+from duetime.shop import Asset
+from duetime.stores.sql.plain.recipes import Recipe, Recipes, Step
+
+POLICY: Final = "plain SQL"
+"""What facts name as the policy that made such a deadline."""
+
+
+def place(recipes: Recipes) -> Recipe:
+    """Insert the order, take what it wants, remember what it took, write the fact."""
+    deadline, parameters = _deadline(recipes)
+    steps = [recipes.begin(), _order(recipes, deadline, parameters)]
+    for asset in recipes.assets:
+        steps += _taking(recipes, asset, parameters)
+    told, more = recipes.expire_at_told()
+    steps += [_fact(recipes, told), recipes.deliveries(), recipes.commit()]
+    return Recipe(
+        "place",
+        "Place an order: its row, what it takes, its holds and its fact, all of it or nothing.",
+        recipes.words.isolation,
+        {**parameters, **more, "event_id": "a new UUID as text; the same one if the same attempt is repeated"},
+        tuple(steps),
+        _limits(recipes),
+    )
+
+
+def _deadline(recipes: Recipes) -> tuple[str, dict[str, str]]:
+    form = recipes.time("expire_at")
+    if recipes.plus is not None:
+        said, name, meaning = form.after("0"), "created_at", "the time of creation, as the column holds it"
+        return (said, {}) if said is not None else (f":{name}", {name: meaning})
+    said = form.after(recipes.big("timeout_seconds"))
+    if said is not None:
+        return said, {"timeout_seconds": "how long the order may stay unpaid, in seconds"}
+    return ":expire_at", {"expire_at": "the deadline, as the column holds it"}
+
+
+def _order(recipes: Recipes, deadline: str, parameters: dict[str, str]) -> Step:
+    values = {"order_no": ":order_no", "status": recipes.text("{first_pending}"), "expire_at": deadline}
+    parameters["order_no"] = "the order's number"
+    for role, meaning in (
+        ("category", "its category, or NULL"),
+        ("amount", "what is to be paid, as the column holds it"),
+        ("currency", "its currency"),
+    ):
+        if recipes.optional(role) is not None:
+            values[role] = f":{role}"
+            parameters[role] = meaning
+    names = ", ".join(recipes.column(role) for role in values)
+    listed = ",\n    ".join(values.values())
+    return Step(
+        "order",
+        "Your own INSERT of the order's row, with all columns that you have; these are the ones that duetime reads.",
+        recipes.text("INSERT INTO {orders} (") + f"{names})\nVALUES (\n    {listed}\n)",
+        rows=1,
+    )
+
+
+def _taking(recipes: Recipes, asset: Asset, parameters: dict[str, str]) -> list[Step]:
+    steps = [] if asset.storage == "remote" else [_take(recipes, asset, parameters)]
+    if asset.from_lines is not None:
+        return steps
+    parameters["ref"] = "each thing taken: the key of its row as text" + (
+        ", several columns as a JSON array" if any(len(one.key or ()) > 1 for one in recipes.assets) else ""
+    )
+    parameters["quantity"] = "how much of it; lines of one thing are added up first"
+    values = {"kind": recipes.words.literal(asset.kind), "ref": recipes.small("ref")}
+    hold = recipes.text(_HOLD, quantity=recipes.big("quantity"), **values)
+    says = f"Remember each {asset.kind} taken, for duetime to give back or use up."
+    return [*steps, Step(f"hold_{asset.kind}", says, hold, rows=1, repeat=True)]
+
+
+def _take(recipes: Recipes, asset: Asset, parameters: dict[str, str]) -> Step:
+    table = recipes.asset_table(asset.kind)
+    names = [("ref", asset.key[0])] if asset.key and len(asset.key) == 1 else [(key, key) for key in asset.key or ()]
+    where = [f"{recipes.quoted(column)} = :{name}" for name, column in names]
+    parameters |= {name: f"column {column} of {asset.table}" for name, column in names if name != "ref"}
+    values, quantity = [], recipes.big("quantity")
+    available, held, state = (table.column(role) for role in ("available", "held", "state"))
+    if available is not None:
+        name = recipes.quoted(available)
+        values.append(f"{name} = {name} - {quantity}")
+        where.append(f"{name} >= {quantity}")
+    if held is not None:
+        name = recipes.quoted(held)
+        values.append(f"{name} = {name} + {quantity}")
+    if state is not None and asset.held_value is not None and asset.free_value is not None:
+        name, literal = recipes.quoted(state), recipes.words.literal
+        values.append(f"{name} = {literal(asset.held_value)}")
+        where.append(f"{name} = {literal(asset.free_value)}")
+    sql = f"UPDATE {recipes.named(table.table)}\nSET {', '.join(values)}\nWHERE {' AND '.join(where)}"
+    says = (
+        f"Take each {asset.kind}, always in the order of their keys, so that two carts never wait for each other. "
+        "No row changed: there is not enough. Roll back."
+    )
+    return Step(f"take_{asset.kind}", says, sql, rows=1, repeat=True)
+
+
+def _fact(recipes: Recipes, told: str) -> Step:
+    words = recipes.words
+    one = words.object([("kind", "h.kind"), ("ref", "h.ref"), ("quantity", "h.quantity")])
+    pairs = [
+        ("event_id", recipes.small("event_id")),
+        ("order_no", recipes.text("{own_number}")),
+        ("expire_at", told),
+        ("policy", words.literal(POLICY)),
+        ("category", recipes.optional("category") or "NULL"),
+        ("amount_minor", recipes.amount_minor or "NULL"),
+        ("currency", recipes.currency or "NULL"),
+        ("holds", words.array(one, recipes.text("FROM {hold} h\n        WHERE h.order_no = {own_number}"))),
+    ]
+    event_id = recipes.small("event_id")
+    sql = recipes.text(_FACT, event_id=event_id, type=FactType.ORDER_PLACED, payload=words.laid_out(pairs))
+    return Step("fact", "Write the fact: it tells whoever wants to know, and it keeps who did what.", sql, rows=1)
+
+
+def _limits(recipes: Recipes) -> tuple[str, ...]:
+    kinds = [asset.kind for asset in recipes.assets if asset.from_lines is not None]
+    return (f"No holds on {', '.join(kinds)} are written: duetime reads them from your order lines.",) if kinds else ()
+
+
+_HOLD: Final = """\
+INSERT INTO {hold} (order_no, kind, ref, quantity, held_at)
+SELECT
+    {own_number},
+    {kind},
+    {ref},
+    {quantity},
+    {now}
+FROM {orders}
+WHERE {number} = :order_no"""
+
+_FACT: Final = """\
+INSERT INTO {outbox} (event_id, order_no, type, payload, created_at)
+SELECT {event_id}, {own_number}, '{type}', {payload}, {now}
+FROM {orders}
+WHERE {number} = :order_no"""

@@ -1,0 +1,1 @@
+"""Triggers: who says when to look at an order."""

@@ -1,0 +1,1 @@
+"""What the tests share: database servers, waiting with a limit, time budgets."""

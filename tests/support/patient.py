@@ -1,0 +1,107 @@
+"""A database that is well until a test breaks one thing of it, and what the doctor says about it."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from duetime import Duetime
+from duetime.clock import SystemClock
+from duetime.config.database_url import async_url
+from duetime.doctor import Line, examine
+from duetime.settings import Settings, load_settings
+from duetime.shop import Asset
+from duetime.wiring import doctor_checks, migrator
+
+ORDER = "INSERT INTO orders (order_no, status, expire_at) VALUES ('%s', '%s', %s)"
+HEALTHY = (
+    *(ORDER % (f"so-{n}", "pending", ":half_hour_ahead") for n in range(5)),
+    ORDER % ("so-5", "paid", ":half_hour_ahead"),
+    "INSERT INTO stock (sku_id, available, held) VALUES ('sku-1', 10, 5)",
+    *(
+        f"INSERT INTO duetime_hold (order_no, kind, ref, quantity) VALUES ('so-{n}', 'stock', 'sku-1', 1)"
+        for n in range(5)
+    ),
+    (
+        "INSERT INTO duetime_sweep_run (shard, worker, started_at, finished_at, due_found, closed) "
+        "VALUES (0, 'w', :now, :now, 0, 0)"
+    ),
+)
+TABLES = ("orders", "stock", "coupon", "duetime_hold", "duetime_outbox", "duetime_quarantine", "duetime_sweep_run")
+
+
+@dataclass
+class Patient:
+    """A database that is well until somebody breaks it."""
+
+    kind: str
+    url: str
+    only: str | None = None
+    from_lines: dict[str, str] | None = None
+    """Where the holds of a further kind are read from."""
+
+    def settings(self) -> Settings:
+        settings = load_settings(environ={}, store={"url": self.url}, timeouts={"grace": "0s"})
+        changed: dict[str, object] = {"orders": settings.orders.model_copy(update={"only": self.only})}
+        if self.from_lines is not None:
+            item = {"kind": "item", "storage": "counter", "table": "stock", "key": "sku_id", "available": "available"}
+            changed["assets"] = (*settings.assets, Asset.model_validate({**item, "held": "", "from": self.from_lines}))
+        return settings.model_copy(update=changed)
+
+    async def treat(self, statements: Sequence[str]) -> None:
+        """Run statements, each committed by itself."""
+        engine = create_async_engine(async_url(self.url), isolation_level="AUTOCOMMIT")
+        async with engine.connect() as connection:
+            for statement in statements:
+                if statement == "migrate":
+                    await migrator(self.settings()).run()
+                else:
+                    written = statement.format(database=engine.url.database) if "{database}" in statement else statement
+                    await connection.execute(text(written), self._instants(engine, written))
+        await engine.dispose()
+
+    @staticmethod
+    def _instants(engine: AsyncEngine, statement: str) -> dict[str, object]:
+        now, hour = datetime.now(UTC), timedelta(hours=1)
+        instants = {
+            "now": now,
+            "hour_ago": now - hour,
+            "half_hour_ahead": now + hour / 2,
+            "eight_hours_ahead": now + 8 * hour + timedelta(seconds=20),
+        }
+        text_of = engine.dialect.name != "postgresql"
+        return {
+            name: at.strftime("%Y-%m-%d %H:%M:%S.%f") if text_of else at
+            for name, at in instants.items()
+            if f":{name}" in statement
+        }
+
+    async def recover(self) -> None:
+        self.only = self.from_lines = None
+        await self.treat([f"DELETE FROM {table}" for table in TABLES])
+        await self.treat(HEALTHY)
+
+    async def lines(self, *, ahead: timedelta = timedelta(0)) -> list[Line]:
+        async with _opened(Duetime(self.settings())) as duetime:
+            return await examine(doctor_checks(duetime.wired, clock=_Shifted(ahead)))
+
+
+@asynccontextmanager
+async def _opened(duetime: Duetime) -> AsyncIterator[Duetime]:
+    try:
+        yield duetime
+    finally:
+        await duetime.aclose()
+
+
+class _Shifted(SystemClock):
+    """A machine whose clock is wrong."""
+
+    def __init__(self, ahead: timedelta) -> None:
+        self._ahead = ahead
+
+    def now(self) -> datetime:
+        return super().now() + self._ahead
