@@ -52,7 +52,7 @@ def test_run_ends_in_order_in_the_middle_of_its_work(duetime: CommandLine) -> No
 
 
 def test_run_says_what_may_surprise(on_sqlite: CommandLine) -> None:
-    on_sqlite.more["DUETIME_TRIGGERS"] = '[{"type": "wheel"}]'
+    on_sqlite.more["DUETIME_TRIGGERS"] = '[{"type": "redis-zset"}]'
     worker = on_sqlite.start("run")
     worker.until("started")
     eventually_sync("a notice", lambda: any("is not started" in event for event in worker.events()))

@@ -13,7 +13,7 @@ from duetime.order import Blocked, Busy, NotYetDue, Outcome, Placed
 from duetime.placing import Placement, Placing, Timeouts
 from duetime.retrying import WAITING, Failures, Retrying, RetryingOptions
 from duetime.shop import sample_assets
-from duetime.store import Failure, FailureQuery, Quarantine, Stage
+from duetime.store import Failure, FailureQuery, Quarantine, Stage, Store
 from duetime.store_time import StoreTime
 from duetime.stores.memory import MemoryStore
 from duetime.testing import ManualClock
@@ -65,6 +65,11 @@ class Shop:
         time, told = StoreTime(self.clock), Observers([self.heard])
         sources = Sources([database(self.store, time, told)], time)
         return Listening(self.store, retrying_on(self.store, told), sources, ListeningOptions(GRACE), observers=told)
+
+    def look_ahead_in(self, store: Store) -> None:
+        """Have the trigger read from this store from now on."""
+        assert isinstance(self.trigger, DatabaseTrigger)
+        self.trigger._store = store
 
     async def failures(self) -> list[Failure]:
         async with self.store.transaction(write=False) as tx:
@@ -287,17 +292,16 @@ async def test_triggers_wait_while_too_many_orders_are_held() -> None:
 async def test_the_sweep_is_given_a_margin_only_while_a_trigger_works() -> None:
     async with listening() as shop:
         assert await shop.listening.margin_now() == timedelta(seconds=2)
-        whole = shop.trigger._store  # type: ignore[attr-defined]  # a DatabaseTrigger
-        shop.trigger._store = FaultyStore(shop.store, FaultsAt({"begin": [Fault()] * 2}))  # type: ignore[attr-defined]
+        shop.look_ahead_in(FaultyStore(shop.store, FaultsAt({"begin": [Fault()] * 2})))
         await shop.clock.advance(1.5)
         assert await shop.listening.margin_now() == timedelta(0)
-        shop.trigger._store = whole  # type: ignore[attr-defined]
+        shop.look_ahead_in(shop.store)
         await shop.clock.advance(5)
         assert await shop.listening.margin_now() == timedelta(seconds=2)
 
 
 async def test_a_look_ahead_that_fails_is_told() -> None:
     async with listening() as shop:
-        shop.trigger._store = FaultyStore(shop.store, FaultsAt({"begin": [Fault()] * 2}))  # type: ignore[attr-defined]
+        shop.look_ahead_in(FaultyStore(shop.store, FaultsAt({"begin": [Fault()] * 2})))
         await shop.clock.advance(5)
         assert set(shop.heard.troubles) == {"the look ahead of trigger database failed and will be tried again"}
