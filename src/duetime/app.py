@@ -255,7 +255,8 @@ class Duetime:
         if backlog is None:
             return
         async with self.wired.store.transaction(write=False) as tx:
-            raise ConfigError([_too_old(backlog, await tx.now())])
+            now = await tx.now()
+        raise ConfigError([_too_old(backlog, now, self.settings.closing.not_before)])
 
     @asynccontextmanager
     async def running(self, *, accept_backlog: bool = False) -> AsyncIterator[Self]:
@@ -272,7 +273,8 @@ class Duetime:
             yield self
 
 
-def _too_old(backlog: Backlog, now: datetime) -> str:
+def _too_old(backlog: Backlog, now: datetime, not_before: datetime | None) -> str:
+    counted = "" if not_before is None else f" (not counted: older than closing.not_before, {instant_json(not_before)})"
     months = ", ".join(f"{month}: {count:,}" for month, count in sorted(backlog.by_month.items()))
     week_ago = (now - FORGOTTEN_AFTER).replace(microsecond=0)
     count = (
@@ -280,7 +282,8 @@ def _too_old(backlog: Backlog, now: datetime) -> str:
     )
     return (
         f"closing.not_before: nothing was ever swept here, and {count} due, the oldest since "
-        f"{backlog.oldest:%Y-%m-%d}; a first run would close them all. By the month of their deadline (UTC): {months}. "
+        f"{backlog.oldest:%Y-%m-%d}{counted}; a first run would close them all. "
+        f"By the month of their deadline (UTC): {months}. "
         "Look first with `duetime sweep --dry-run`. Then either set "
         f'closing.not_before = "{instant_json(week_ago)}" (older ones are listed, never closed), or close them all '
         "with --accept-backlog (in Python: running(accept_backlog=True))"

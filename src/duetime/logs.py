@@ -100,6 +100,7 @@ class LogObserver:
         self._limits: dict[str, _Limit] = {}
         self._idle_runs = 0
         self._held_nothing = 0
+        self._closed_meanwhile: Counter[str] = Counter()
         self._swept_at: float | None = None
 
     def attempted(self, attempt: Attempt) -> None:
@@ -108,6 +109,7 @@ class LogObserver:
         sources = Counter(source for source, _ in attempt.outcomes)
         late = [o.lateness_ms for _, o in attempt.outcomes if isinstance(o, Closed) and o.lateness_ms is not None]
         self._held_nothing += attempt.held_nothing
+        self._closed_meanwhile.update(source for source, o in attempt.outcomes if isinstance(o, Closed))
         self._log.debug(
             "a batch was answered",
             orders=len(attempt.outcomes),
@@ -127,12 +129,21 @@ class LogObserver:
             self._idle_runs += 1
             self._log.debug("a sweep run found nothing", seconds=_seconds(run))
             return
-        fields = {"found": run.due_found, "closed": run.closed, "seconds": _seconds(run), "worker": run.worker}
+        fields: dict[str, object] = {
+            "found": run.due_found,
+            "closed": run.closed,
+            "seconds": _seconds(run),
+            "worker": run.worker,
+        }
+        meanwhile = {source: n for source, n in sorted(self._closed_meanwhile.items()) if source != "sweep"}
+        if meanwhile:
+            fields["closed_meanwhile_by"] = meanwhile
         if self._held_nothing:
             fields["held_nothing"] = self._held_nothing
         if self._idle_runs:
             fields["idle_runs_before"] = self._idle_runs
         self._swept_at, self._idle_runs, self._held_nothing = now, 0, 0
+        self._closed_meanwhile.clear()
         if run.error is None:
             self._log.info("a sweep run found nothing" if idle else "a sweep run ended", **fields)
         else:

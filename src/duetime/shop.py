@@ -376,7 +376,7 @@ class Asset(Described):
 
     def _contradictions(self) -> Iterable[tuple[str, str]]:
         columns = () if self.from_lines is None else self.from_lines.ref
-        if len(columns) > 1 and self.key is not None and len(columns) != len(self.key):
+        if columns and self.key is not None and len(columns) != len(self.key):
             yield "from.ref", f"has {len(columns)} columns, key has {len(self.key)}: one for each, in the same order"
         if self.valid_until is not None and self.expired_value is None:
             yield "expired_value", "is missing; valid_until needs the value that is written when it is over"

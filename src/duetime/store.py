@@ -45,9 +45,9 @@ class StoreCapabilities:
 
 @dataclass(frozen=True, slots=True)
 class CloseNote:
-    """Why, by whom and when an order was closed."""
+    """Why, by whom and when an order was closed; ``at`` may be None where the shop's own row tells it."""
 
-    at: datetime
+    at: datetime | None
     reason: str
     source: str
 

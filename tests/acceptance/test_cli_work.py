@@ -52,9 +52,12 @@ def test_run_ends_in_order_in_the_middle_of_its_work(duetime: CommandLine) -> No
 
 
 def test_run_says_what_may_surprise(on_sqlite: CommandLine) -> None:
-    on_sqlite.more["DUETIME_TRIGGERS"] = '[{"type": "redis-zset"}]'
+    on_sqlite.more["DUETIME_TRIGGERS"] = '[{"type": "redis-zset"}, {"type": "wheel"}]'
+    on_sqlite.more["DUETIME_CLOSING__NOT_BEFORE"] = "2026-01-01T00:00:00Z"
     worker = on_sqlite.start("run")
     worker.until("started")
+    (started,) = [line for line in worker.lines() if line["event"] == "started"]
+    assert (started["triggers"], started["not_before"]) == (["wheel"], "2026-01-01T00:00:00+00:00")
     eventually_sync("a notice", lambda: any("is not started" in event for event in worker.events()))
     assert worker.stop() == 0
 
@@ -157,7 +160,9 @@ def test_dry_run_tells_what_would_be_blocked(duetime: CommandLine) -> None:
     (order_no,) = duetime.add_orders(1, late=HOUR, hold=False)
     duetime.shop(lambda hand: hand.add_holds([HeldHold(order_no, Hold("seat", "a-1", 1))]))
     words = f"order {order_no} would be blocked: it holds seat a-1, which no [[assets]] describes"
-    assert words in duetime("sweep", "--dry-run").err
+    said = duetime("sweep", "--dry-run")
+    assert words in said.err
+    assert "0 orders of orders would close now; nothing was changed\n1 more are due and would be blocked" in said.out
     assert list(duetime("sweep", "--dry-run", "--json").data["would_be_blocked"]) == [order_no]
 
 

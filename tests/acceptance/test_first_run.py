@@ -37,6 +37,13 @@ def test_first_run_is_refused_with_the_numbers_by_month(forgotten: CommandLine, 
     assert not closed(forgotten)
 
 
+def test_what_not_before_leaves_is_named_where_the_rest_is_refused(forgotten: CommandLine) -> None:
+    forgotten.more["DUETIME_CLOSING__NOT_BEFORE"] = (datetime.now(UTC) - 100 * DAY).isoformat()
+    said = forgotten.alone("run")
+    assert said.code == 2
+    assert "(not counted: older than closing.not_before, " in said.err
+
+
 async def test_a_worker_inside_a_program_is_refused_too(shop: ShopDatabase) -> None:
     late = datetime.now(UTC) - 8 * DAY
     insert = "INSERT INTO orders (order_no, status, expire_at) VALUES ('old', 'pending', :late)"

@@ -93,6 +93,30 @@ def test_where_nothing_looks_like_stock_it_asks(rivals: CommandLine) -> None:
     assert unsure[0].startswith("assets: no table was found that counts what orders hold")
 
 
+WAREHOUSES = """
+CREATE TABLE warehouse_stock (
+    warehouse_id bigint NOT NULL, sku_id bigint NOT NULL, available integer NOT NULL, reserved integer NOT NULL,
+    PRIMARY KEY (warehouse_id, sku_id)
+);
+CREATE TABLE trade_order_item (
+    item_id bigint PRIMARY KEY, order_no varchar(40) NOT NULL, sku_id bigint NOT NULL, warehouse_id bigint NOT NULL,
+    quantity integer NOT NULL{declared}
+);
+"""
+DECLARED = ", FOREIGN KEY (sku_id, warehouse_id) REFERENCES warehouse_stock (sku_id, warehouse_id)"
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_lines_name_all_of_a_key_in_its_order(rivals: CommandLine, *, declared: bool) -> None:
+    unique = ";\nCREATE UNIQUE INDEX by_sku ON warehouse_stock (sku_id, warehouse_id)" if declared else ""
+    tables, _, lines = WAREHOUSES.format(declared=DECLARED if declared else "").partition(";")
+    run_sql(rivals.url, f"{tables}{unique};{lines}")
+    said = init(rivals, "--output", "-", "--table", "trade_orders")
+    mark = "" if declared else "# FILL IN: "
+    line = '"trade_order_item", order_no = "order_no", ref = ["warehouse_id", "sku_id"], quantity = "quantity" }'
+    assert f"\n{mark}from = {{ table = {line}" in said.out
+
+
 # What the account may not see
 
 

@@ -111,6 +111,17 @@ def test_closes_that_gave_back_nothing_are_counted_until_the_run_ends(log: Log) 
     assert (first["held_nothing"], second.get("held_nothing")) == (2, None)
 
 
+def test_what_was_closed_between_two_runs_is_told_by_its_source(log: Log) -> None:
+    observer = log.observer()
+    observer.attempted(Attempt([("database", closed(1)), ("database", closed(1)), ("sweep", closed(1))], 0.1))
+    observer.attempted(Attempt([("database", Busy("o-2"))], 0.1))
+    observer.swept(run(found=4))
+    observer.swept(run(found=4))
+    first, second = log.lines()
+    assert first["closed_meanwhile_by"] == {"database": 2}
+    assert "closed_meanwhile_by" not in second
+
+
 async def test_sweep_that_finds_nothing_tells_once_a_minute_that_it_still_looks(log: Log) -> None:
     observer = log.observer()
     for _ in range(1300):

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from duetime.config.keys import EACH, variable
+from duetime.errors import ConfigError
 from duetime.settings import KNOWN, Settings, load_settings
 from tests.support.config import COUNTER, EVERY_KEY, load, only_problem, write
 
@@ -26,6 +27,18 @@ def test_environment_comes_before_secret_files_before_toml_before_defaults() -> 
     settings = load_settings(file, environ=environ, api={"port": 2})
     assert (settings.store.pool_size, settings.sweep.shards, settings.sweep.page_size) == (9, 6, 7)
     assert (settings.api.port, settings.api.host) == (2, "127.0.0.1")
+
+
+def test_nothing_runs_while_a_line_is_still_marked() -> None:
+    file = write('[orders]\n# a reason\n# FILL IN: table = "t_order"\nid = "id"\n  # FILL IN: order_no = "sn"\n')
+    with pytest.raises(ConfigError) as refused:
+        load_settings(file, environ={})
+    (problem,) = refused.value.problems
+    assert '2 lines are still marked "FILL IN:", the first at line 3' in problem
+    assert "t_order" in problem
+    assert "delete the line" in problem
+    settled = write('[orders]\n# FILL IN was settled\ntable = "t_order"\n')
+    assert load_settings(settled, environ={}).orders.table == "t_order"
 
 
 EXAMPLES = {

@@ -91,7 +91,7 @@ def _stock_table(
 
 
 def _counter(shop: FoundShop, orders: FoundTable, stock: FoundTable, lines_of: list[FoundTable]) -> Iterator[Line]:
-    lines = next((table for table in lines_of if _ref_to(table, stock)), None)
+    lines = next((table for table in lines_of if _refs_to(table, stock)), None)
     yield _kind("stock", told_by_lines=lines is not None)
     yield Line("storage", "counter", "a row counts units")
     named = bool(words.STOCK_TABLE.search(words.spelled(stock.name.name) + stock.comment))
@@ -136,25 +136,29 @@ def _held(stock: FoundTable, available: FoundColumn) -> Line:
     return Line("held", "", "no such column")
 
 
-def _ref_to(lines: FoundTable, stock: FoundTable) -> str | None:
-    by_key = [key.columns[0] for key in lines.foreign_keys if key.table == stock.name and len(key.columns) == 1]
-    by_key = [name for name in by_key if lines.key_of(name).target == stock.primary_key]  # type: ignore[union-attr]  # it has that key
-    if by_key:
-        return by_key[0]
-    key = words.spelled(stock.primary_key[0])
-    names = {key} if key != "id" else {f"{words.spelled(stock.name.name).removeprefix('t_').rstrip('s')}_id"}
-    return next((column.name for column in lines.columns if words.spelled(column.name) in names), None)
+def _refs_to(lines: FoundTable, stock: FoundTable) -> list[str]:
+    """Answer the columns by which a line names its row of the stock, in the order of that row's key; none, or all."""
+    key = tuple(stock.primary_key)
+    for declared in lines.foreign_keys:
+        if declared.table == stock.name and declared.target is not None and set(declared.target) == set(key):
+            theirs = dict(zip(declared.target, declared.columns, strict=True))
+            return [theirs[name] for name in key]
+    alone = f"{words.spelled(stock.name.name).removeprefix('t_').rstrip('s')}_id"
+    wanted = [alone if len(key) == 1 and words.spelled(name) == "id" else words.spelled(name) for name in key]
+    spelled = {words.spelled(column.name): column.name for column in lines.columns}
+    return [spelled[name] for name in wanted] if all(name in spelled for name in wanted) else []
 
 
 def _from_lines(orders: FoundTable, lines: FoundTable, stock: FoundTable) -> Line:
     way = _to_order(orders, lines)
-    ref = _ref_to(lines, stock)
+    refs = _refs_to(lines, stock)
     assert way is not None
-    assert ref is not None
     quantity = _quantity(lines)
     sure = len(quantity) == 1 and (way[0] == "order_no" or lines.key_of(way[1]) is not None)
-    sure = sure and _tells(lines, way) and lines.column(ref).names
-    value = {"table": lines.written, way[0]: way[1], "ref": ref, "quantity": quantity[0].name}
+    sure = sure and _tells(lines, way) and all(lines.column(ref).names for ref in refs)
+    sure = sure and (len(refs) == 1 or any(set(refs) == set(key.columns) for key in lines.foreign_keys))
+    value = {"table": lines.written, way[0]: way[1], "ref": refs[0] if len(refs) == 1 else refs}
+    value["quantity"] = quantity[0].name
     return Line("from", value, "the order lines; delete this where your program writes duetime_hold", sure=sure)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 MARK: Final = "# FILL IN: "
-"""Begins each line that a person has to look at; it stands commented out, so that nothing runs on a guess."""
+"""Begins each line that a person has to settle: a comment, and a config with one of them is refused."""
 
 NO_ASSETS: Final = "no table was found that counts what orders hold, or has a row for each piece"
 

@@ -29,7 +29,7 @@ from duetime.loop import Loop
 from duetime.observer import Attempt, Followed, Observers, Watched
 from duetime.order import Blocked
 from duetime.removing import Removed
-from duetime.settings import Settings, store_url
+from duetime.settings import SERVED_TRIGGERS, Settings, store_url
 from duetime.store import Failure, Quarantine, SweepRun
 from duetime.sweep import UNDATED_AT_MOST, DryRun
 
@@ -176,16 +176,25 @@ async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
 
 
 def _what_it_does(settings: Settings) -> dict[str, object]:
+    not_before = settings.closing.not_before
+    guard = {} if not_before is None else {"not_before": not_before.isoformat()}
     return {
         "database": store_url(settings).render_as_string(hide_password=True),
         "orders": settings.orders.table,
         "mode": settings.closing.mode,
         "assets": [asset.kind for asset in settings.assets],
         "grace": shown_duration(settings.timeouts.grace),
+        **guard,
+        "triggers": _started(settings),
         "sweep_interval": shown_duration(settings.sweep.interval),
         "batch_size": settings.closing.batch_size,
         "quarantine_after_failures": settings.closing.quarantine_after_failures,
     }
+
+
+def _started(settings: Settings) -> list[str]:
+    served = [] if settings.closing.observes else settings.triggers
+    return [trigger.name for trigger in served if trigger.type in SERVED_TRIGGERS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +330,10 @@ def _print_dry_run(settings: Settings, found: DryRun, *, as_json: bool) -> None:
             }
         )
         return
-    say(f"{found.orders} orders of {settings.orders.table} would close now; nothing was changed")
+    closing = found.orders - len(found.blocked)
+    say(f"{closing} orders of {settings.orders.table} would close now; nothing was changed")
+    if found.blocked:
+        say(f"{len(found.blocked)} more are due and would be blocked")
     if found.in_quarantine:
         say(f"{found.in_quarantine} more are due and wait after a failure: see `duetime quarantine list`")
     if found.too_old:

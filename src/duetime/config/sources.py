@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+from duetime.adopting.proposal import MARK
 from duetime.config.keys import EACH, Key, dotted, variable
 from duetime.config.keys import Path as KeyPath
 from duetime.config.problems import shown
@@ -60,6 +61,12 @@ def _read_toml(path: Path | None, environ: Mapping[str, str], sources: Sources) 
 
 
 def _parse_toml(file: Path, text: str, sources: Sources) -> None:
+    marked = [(n, line) for n, line in enumerate(text.splitlines(), start=1) if line.lstrip().startswith(MARK)]
+    if marked:
+        number, line = marked[0]
+        settle = "settle each: write what is true and remove the mark, or delete the line"
+        count = f'{len(marked)} {"line is" if len(marked) == 1 else "lines are"} still marked "{MARK[2:].strip()}"'
+        sources.problems.append(f"{file}: {count}, the first at line {number}: {shown(line.strip())}; {settle}")
     try:
         sources.file.update(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:

@@ -146,7 +146,9 @@ class LineLooker:
             )
         if not self._served(found.settings.qualified, column.name):
             table = found.settings.table
-            create = f"CREATE INDEX {found.table.name}_{column.name} ON {table} ({column.name})"
+            quoted = self._inspector.dialect.identifier_preparer
+            index = quoted.quote(f"{found.table.name}_{column.name}")
+            create = f"CREATE INDEX {index} ON {quoted.format_table(found.table)} ({quoted.quote(column.name)})"
             self.problems.append(
                 f"{path}.{role}: no index of table {table} begins with column {column.name}, so every close would "
                 f"read the whole table: {create}"

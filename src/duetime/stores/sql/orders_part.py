@@ -110,7 +110,7 @@ class OrdersPart(Session):
         if write.close is not None:
             closed_at = orders.time.get("closed_at")
             given = {
-                "at": ("closed_at", closed_at.written(write.close.at) if closed_at else None),
+                "at": ("closed_at", closed_at.written(write.close.at) if closed_at and write.close.at else None),
                 "reason": ("close_reason", write.close.reason),
                 "source": ("close_source", write.close.source),
             }
@@ -188,7 +188,8 @@ class OrdersPart(Session):
 
     def _note(self, row: Row[Any]) -> OrderNote:
         at = self._own_time.read(row.closed_at)
-        close = CloseNote(at, row.close_reason or "", row.close_source or "") if at else None
+        known = at or row.close_reason or row.close_source
+        close = CloseNote(at, row.close_reason or "", row.close_source or "") if known else None
         by = timedelta(milliseconds=row.extended_ms)
         return OrderNote(row.order_no, row.extended, by, row.policy, close)
 

@@ -150,12 +150,13 @@ class WriteTests:
         at = (await bench.now()).replace(microsecond=42)
         long = timedelta(hours=2, milliseconds=7)
         note = OrderNote("订单-1", 3, long, "category seckill", CloseNote(at, "staff", "mia@shop"))
+        told_by_the_shop = OrderNote("so-2", close=CloseNote(None, "staff", "mia@shop"))
         plain = OrderNote(_LONG_NAME)
         async with bench.store.transaction() as tx:
-            await tx.put_notes([note, plain])
+            await tx.put_notes([note, plain, told_by_the_shop])
         async with bench.store.transaction(write=False) as tx:
-            found = await tx.find_notes(["订单-1", _LONG_NAME, "nobody", "订单-1"])
-        assert found == {"订单-1": note, _LONG_NAME: plain}
+            found = await tx.find_notes(["订单-1", _LONG_NAME, "nobody", "so-2", "订单-1"])
+        assert found == {"订单-1": note, _LONG_NAME: plain, "so-2": told_by_the_shop}
 
     async def test_a_note_replaces_what_stood_there(self, bench: StoreBench) -> None:
         at = await bench.now()
