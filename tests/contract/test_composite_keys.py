@@ -58,6 +58,23 @@ async def test_each_row_is_named_by_all_columns_and_no_other_is_touched(database
         assert set((await stock(engine)).values()) == {(10, 0)}
 
 
+BY_CASE = {"mariadb": " COLLATE utf8mb4_bin"}
+"""What makes a column tell capitals apart, where none does by itself."""
+
+
+async def test_a_column_that_tells_capitals_apart_is_compared_so(database_url: str) -> None:
+    """Asked for are (1, a) and (2, A); (1, A) and (2, a) have the same text where capitals do not count."""
+    sku = f"sku varchar(40){BY_CASE.get(database_url.partition(':')[0], '')}"
+    table = f"{TABLE}, PRIMARY KEY (warehouse, sku))".replace("sku varchar(40)", sku)
+    rows_ = "INSERT INTO place_stock VALUES (1, 'a', 10, 0), (1, 'A', 10, 0), (2, 'a', 10, 0), (2, 'A', 10, 0)"
+    async with a_shop(database_url, tables=[table, rows_], assets=[ASSET]) as (duetime, engine):
+        placed = await duetime.place("so-1", [Hold("stock", ref(1, "a"), 3), Hold("stock", ref(2, "A"), 3)])
+        assert isinstance(placed, Placed)
+        assert await stock(engine) == {(1, "a"): (7, 3), (1, "A"): (10, 0), (2, "a"): (10, 0), (2, "A"): (7, 3)}
+        assert isinstance(await duetime.close("so-1"), Closed)
+        assert set((await stock(engine)).values()) == {(10, 0)}
+
+
 async def test_references_as_other_programs_write_them_are_found(database_url: str) -> None:
     """With spaces, and with the number as a number."""
     async with warehouses(database_url) as (duetime, engine):

@@ -175,7 +175,11 @@ def test_wrong_value_is_refused_by_its_path(section: str, key: str, value: objec
         ("assets", {**COUNTER, "from": "lines"}, "assets[0].from"),
         ("assets", {**COUNTER, "from": {"table": "t", "order_no": "n"}}, "assets[0].from.ref"),
         ("assets", {**COUNTER, "from": {"table": "t", "ref": "n"}}, "assets[0].from"),
-        ("assets", {**COUNTER, "key": ["a", "b"], "from": {"table": "t", "order_no": "n", "ref": "n"}}, "assets[0].from.ref"),
+        (
+            "assets",
+            {**COUNTER, "key": ["a", "b"], "from": {"table": "t", "order_no": "n", "ref": "n"}},
+            "assets[0].from.ref",
+        ),
         ("assets", {**COUNTER, "from": {"table": "t", "order_no": "n", "ref": ["a", "b"]}}, "assets[0].from.ref"),
         ("assets", {**COUNTER, "key": 3}, "assets[0].key"),
         ("triggers", {}, "triggers[0].type"),

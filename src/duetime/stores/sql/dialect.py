@@ -10,7 +10,19 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-from sqlalchemy import BindParameter, Column, ColumnElement, Insert, Select, Table, bindparam, func, insert
+from sqlalchemy import (
+    BindParameter,
+    Column,
+    ColumnElement,
+    Insert,
+    Select,
+    String,
+    Table,
+    bindparam,
+    cast,
+    func,
+    insert,
+)
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, StatementError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -26,6 +38,9 @@ LOCK_WAIT_SECONDS = 3
 
 IDLE_SECONDS = 5
 """After how long the server ends a transaction of ours that stands still (a frozen process)."""
+
+KEY_BREAK = "\n"
+"""Stands between the values of a key of several columns where they are compared as one text."""
 
 PREFIX = "duetime_"
 """Opens every parameter's name: SQLAlchemy takes a parameter named like a column for that column's new value."""
@@ -63,6 +78,17 @@ class SqlDialect(ABC):
     @abstractmethod
     def among(self, column: ColumnElement[Any], parameter: str) -> ColumnElement[bool]:
         """Say that ``column`` is one of the values bound as the list ``parameter``."""
+
+    def together(self, columns: Sequence[ColumnElement[Any]], parameter: str) -> ColumnElement[bool]:
+        """Say that the columns, written as one text, are among ``parameter``; see ``whole_keys``."""
+        whole: ColumnElement[str] = cast(columns[0], String())
+        for column in columns[1:]:
+            whole = whole + KEY_BREAK + cast(column, String())
+        return self.among(whole, parameter)
+
+    def whole_keys(self, keys: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Turn keys of several columns into values of the parameter of ``together``."""
+        return [KEY_BREAK.join(map(str, key)) for key in keys]
 
     def same_status(self, value: object) -> object:
         """Answer what the database takes for the same status: padding of CHAR columns does not count."""

@@ -17,7 +17,7 @@ from duetime.stores.sql.column_kinds import typed
 from duetime.stores.sql.description import AssetTable, optional_time
 from duetime.stores.sql.dialect import bound
 from duetime.stores.sql.session import Session, unique
-from duetime.stores.sql.statements import ASSET_ROLES, KEY_BREAK
+from duetime.stores.sql.statements import ASSET_ROLES
 
 _Key = tuple[object, ...]
 FINISHED = frozenset(DONE.values())
@@ -94,10 +94,10 @@ class HoldsPart(Session):
         values, missing = self._keys(asset, refs)
         if not values:
             return AssetLock({}, frozenset(missing))
-        found = await self._rows(self._statements.lock_assets(kind, wait=wait), _among(values))
+        found = await self._rows(self._statements.lock_assets(kind, wait=wait), self._among(values))
         read = self._reader(asset)
         count = len(asset.keys)
-        rows = {ref: read(row) for row in found for ref in _named(values, tuple(row[:count]))}
+        rows = {ref: read(row) for ref, row in _by_ref(values, found, count).items()}
         absent = [ref for refs_of in values.values() for ref in refs_of if ref not in rows]
         if absent:
             missing |= await self._absent(asset, absent)
@@ -105,9 +105,8 @@ class HoldsPart(Session):
 
     async def _absent(self, asset: AssetTable, refs: Sequence[str]) -> set[str]:
         values, _ = self._keys(asset, refs)
-        found = await self._rows(self._statements.find_assets(asset.settings.kind), _among(values))
-        there = {ref for row in found for ref in _named(values, tuple(row))}
-        return set(refs) - there
+        found = await self._rows(self._statements.find_assets(asset.settings.kind), self._among(values))
+        return set(refs) - _by_ref(values, found, len(asset.keys)).keys()
 
     async def change_assets(self, kind: str, units: Mapping[str, int], effect: Effect) -> None:
         """Take, give back or use up units; a refusal names the rows, which some databases leave out."""
@@ -134,14 +133,14 @@ class HoldsPart(Session):
             alike.setdefault(quantity, []).append(ref)
         for quantity, refs in alike.items():
             values, _ = self._keys(asset, refs)
-            await self._exactly(len(refs), statement, _among(values) | bound(units=quantity))
+            await self._exactly(len(refs), statement, self._among(values) | bound(units=quantity))
 
     async def _change_instances(self, asset: AssetTable, refs: Sequence[str], effect: Effect) -> None:
         statement = self._statements.change_instance(asset.settings.kind, effect)
         if statement is None:
             return
         values, _ = self._keys(asset, refs)
-        parameters = _among(values)
+        parameters = self._among(values)
         if effect is Effect.RELEASE and asset.valid_until is not None:
             parameters |= bound(now=asset.valid_until.bound(self._opened_at))
         await self._exactly(len(refs), statement, parameters)
@@ -179,14 +178,13 @@ class HoldsPart(Session):
                 values.setdefault(key, []).append(ref)
         return values, impossible
 
-
-def _among(values: Iterable[_Key]) -> dict[str, Any]:
-    """Give values to the parameters that name rows of an asset."""
-    keys = list(values)
-    if len(keys[0]) == 1:
-        return bound(refs=[key[0] for key in keys])
-    each = {f"key_{n}": unique(column) for n, column in enumerate(zip(*keys, strict=True))}
-    return bound(refs=[KEY_BREAK.join(map(str, key)) for key in keys], **each)
+    def _among(self, values: Iterable[_Key]) -> dict[str, Any]:
+        """Give values to the parameters that name rows of an asset."""
+        keys = list(values)
+        if len(keys[0]) == 1:
+            return bound(refs=[key[0] for key in keys])
+        each = {f"key_{n}": unique(column) for n, column in enumerate(zip(*keys, strict=True))}
+        return bound(refs=self._statements.dialect.whole_keys(keys), **each)
 
 
 def _held(row: Row[Any]) -> HeldHold:
@@ -194,16 +192,15 @@ def _held(row: Row[Any]) -> HeldHold:
     return HeldHold(order_no, stored_hold(kind, ref, quantity), STATES[state])
 
 
-def _named(values: Mapping[_Key, list[str]], found: _Key) -> list[str]:
-    """Answer the references that a row was found by: a case-insensitive column finds SKU-1 for sku-1.
+def _by_ref(values: Mapping[_Key, list[str]], found: Sequence[Row[Any]], count: int) -> dict[str, Row[Any]]:
+    """Answer the row of each reference: its own, or that which a case-insensitive column finds, SKU-1 for sku-1.
 
     Decimal keys were asked for as text, because drivers differ in what they make of decimals.
     """
-    found = tuple(str(part) if isinstance(part, Decimal) else part for part in found)
-    if found in values:
-        return values[found]
-    folded = _folded(found)
-    return [ref for key, refs in values.items() if _folded(key) == folded for ref in refs]
+    exact = {tuple(str(one) if isinstance(one, Decimal) else one for one in row[:count]): row for row in found}
+    folded = {_folded(key): row for key, row in exact.items()}
+    rows = ((refs, exact.get(key, folded.get(_folded(key)))) for key, refs in values.items())
+    return {ref: row for refs, row in rows if row is not None for ref in refs}
 
 
 def _folded(key: _Key) -> _Key:

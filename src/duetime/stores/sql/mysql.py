@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-from sqlalchemy import ColumnElement, Insert, Table, bindparam, event, func, literal, text, update
+from sqlalchemy import ColumnElement, Insert, Table, bindparam, event, func, literal, text, tuple_, update
 from sqlalchemy.dialects import mysql
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
@@ -121,6 +121,17 @@ class MySQL(SqlDialect):
     def among(self, column: ColumnElement[Any], parameter: str) -> ColumnElement[bool]:
         """Say ``column IN (…)``: literals take the column's collation, a join to a list would bring its own."""
         return listed(column, parameter)
+
+    def together(self, columns: Sequence[ColumnElement[Any]], parameter: str) -> ColumnElement[bool]:
+        """Say ``(a, b) IN ((…), …)``: each value takes its column's collation, one text would take the session's.
+
+        Alone it makes MariaDB read the whole table for an UPDATE of one row, so each column is asked for as well.
+        """
+        return listed(tuple_(*columns), parameter)
+
+    def whole_keys(self, keys: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Answer them as they are."""
+        return list(keys)
 
     def same_status(self, value: object) -> object:
         """Answer what the database may take for the same status: capitals do not count in most collations."""

@@ -15,12 +15,10 @@ from sqlalchemy import (
     Delete,
     Insert,
     Select,
-    String,
     Table,
     Update,
     and_,
     case,
-    cast,
     exists,
     func,
     literal,
@@ -48,9 +46,6 @@ Statement = Select[Any] | CompoundSelect[Any] | Insert | Update | Delete
 
 LOCKED_ROLES = ("id", "order_no", "status", "expire_at", "amount", "currency", "category", "left_out")
 """``left_out`` is no column but a question: does the shop's own condition keep the order from us?"""
-
-KEY_BREAK = "\n"
-"""Stands between the values of a key of several columns where they are compared as one text."""
 
 ASSET_ROLES = ("available", "held", "state", "valid_until")
 CLOSE_ROLES = ("closed_at", "close_reason", "close_source")
@@ -307,15 +302,12 @@ class Statements(KeepingStatements, ObservedStatements):
         """Say that a row is one of those named: ``refs``.
 
         With several key columns each is among its values (``key_0``, ``key_1``, …), for the index, and all of them
-        together, as one text, are among ``refs``: row values would make MariaDB read the whole table.
+        together are among ``refs``.
         """
         if len(asset.keys) == 1:
             return [self.dialect.among(asset.keys[0], "refs")]
-        whole: ColumnElement[str] = cast(asset.keys[0], String())
-        for column in asset.keys[1:]:
-            whole = whole + KEY_BREAK + cast(column, String())
         each = [self.dialect.among(column, f"key_{n}") for n, column in enumerate(asset.keys)]
-        return [*each, self.dialect.among(whole, "refs")]
+        return [*each, self.dialect.together(asset.keys, "refs")]
 
     def asset_places(self, kind: str) -> dict[str, int]:
         """Answer where in a row of ``lock_assets`` each role stands; the key comes first."""
