@@ -270,14 +270,16 @@ async def _as_kept(tx: Transaction, orders: Sequence[NewOrder]) -> list[NewOrder
         InvalidInput: the column keeps a number in another form, so what is written beside the row would miss it; or
             the row has no deadline.
     """
-    there = {order.order_no: order for order in await tx.find_orders([order.order_no for order in orders])}
-    return [replace(order, expire_at=_deadline_kept(order.order_no, there)) for order in orders]
+    asked = [order.order_no for order in orders]
+    there = {order.order_no: order for order in await tx.find_orders(asked)}
+    kept = sorted(there.keys() - set(asked))
+    return [replace(order, expire_at=_deadline_kept(order.order_no, there, kept)) for order in orders]
 
 
-def _deadline_kept(order_no: str, there: Mapping[str, Order]) -> datetime:
+def _deadline_kept(order_no: str, there: Mapping[str, Order], others: Sequence[str]) -> datetime:
     order = there.get(order_no)
     if order is None:
-        kept = sorted(there) or "unknown"
+        kept = ", ".join(others) or "unknown"
         msg = f"order number {order_no!r} is kept in another form by the shop's column ({kept}); use that"
         raise InvalidInput(msg)
     if order.expire_at is None:

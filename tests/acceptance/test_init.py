@@ -93,6 +93,16 @@ def test_where_nothing_looks_like_stock_it_asks(rivals: CommandLine) -> None:
     assert unsure[0].startswith("assets: no table was found that counts what orders hold")
 
 
+@pytest.mark.parametrize("column, written", [("lock_version", "lock_version + 1"), ("Version", '"Version" + 1')])
+def test_a_version_column_is_proposed_as_sql_names_it(
+    postgresql_url: str, tmp_path: Path, column: str, written: str
+) -> None:
+    command = CommandLine(postgresql_url, tmp_path)
+    run_sql(command.url, ORDERS.format(name="trade_orders") + f'ALTER TABLE trade_orders ADD "{column}" integer')
+    (line,) = [one for one in init(command, "--output", "-").out.splitlines() if "set = " in one]
+    assert tomllib.loads(line.removeprefix("# FILL IN: ")) == {"set": {column: written}}
+
+
 WAREHOUSES = """
 CREATE TABLE warehouse_stock (
     warehouse_id bigint NOT NULL, sku_id bigint NOT NULL, available integer NOT NULL, reserved integer NOT NULL,

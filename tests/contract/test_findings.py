@@ -103,8 +103,9 @@ async def test_number_that_the_shop_keeps_in_another_form_is_refused_whole(
             "INSERT INTO stock (sku_id, available) VALUES ('sku-1', 5)",
         )
         async with Duetime(duetime.settings) as anew:
-            with pytest.raises(InvalidInput, match="kept in another form"):
-                await anew.place("0012", [Hold("stock", "sku-1", 2)])
+            with pytest.raises(InvalidInput, match="kept in another form") as refused:
+                await anew.place_many([Placement("7"), Placement("0012", [Hold("stock", "sku-1", 2)])])
+            assert "'0012' is kept in another form by the shop's column (12); use that" in str(refused.value)
         async with engine.connect() as connection:
             assert (await connection.execute(text("SELECT available FROM stock"))).scalar_one() == 5
 

@@ -16,13 +16,14 @@ SAMPLE_ROWS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class FoundColumn:
-    """One column; ``choices`` are the values that a type or a check allows."""
+    """One column; ``choices`` are the values that a type or a check allows, ``quoted`` is its name as SQL writes it."""
 
     name: str
     kind: ColumnKind
     nullable: bool = True
     comment: str = ""
     choices: tuple[str | int, ...] = ()
+    quoted: str = ""
 
     @property
     def names(self) -> bool:

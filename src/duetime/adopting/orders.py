@@ -292,7 +292,7 @@ class _OrderReader:
         counted = [column for column in self._table.of_kind("integer") if column.name not in _keys(self._table)]
         found = words.best(counted, words.VERSION)
         if found:
-            values = {column.name: f"{column.name} + 1" for column in found}
+            values = {column.name: f"{column.quoted} + 1" for column in found}
             why = "a program that compares it at every write has to notice ours; {} if it means something else"
             yield Line("set", values, why, sure=False)
 

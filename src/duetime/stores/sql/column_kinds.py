@@ -63,7 +63,7 @@ def no_state(kind: TypeEngine[Any], values: Sequence[StateValue]) -> list[str]:
 
 
 def _misfit(kind: TypeEngine[Any], value: StateValue) -> str | None:
-    if isinstance(kind, Enum) and isinstance(value, str) and not _is_among(value, kind.enums):
+    if isinstance(kind, Enum) and isinstance(value, str) and not _is_among(value, kind):
         return f"allows {', '.join(kind.enums)}, and {value!r} is none of them"
     if isinstance(kind, String) and not isinstance(value, str):
         return f'holds text: write "{value}" instead of {value}'
@@ -72,6 +72,8 @@ def _misfit(kind: TypeEngine[Any], value: StateValue) -> str | None:
     return None
 
 
-def _is_among(value: str, allowed: Sequence[str]) -> bool:
-    """Compare as leniently as any database does: MySQL's capitals do not count, and filling never does."""
-    return value.casefold().rstrip() in {one.casefold().rstrip() for one in allowed}
+def _is_among(value: str, kind: Enum) -> bool:
+    """Compare as the database does: in MySQL's ENUM neither capitals nor spaces at the end count."""
+    if not isinstance(kind, mysql.ENUM):
+        return value in kind.enums
+    return value.casefold().rstrip() in {one.casefold().rstrip() for one in kind.enums}

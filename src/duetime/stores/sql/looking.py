@@ -5,7 +5,7 @@ primary key, each statement is given up after seconds, and every session says th
 """
 
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -148,6 +148,7 @@ def _in_schema(inspector: Inspector, schema: str | None, unseen: frozenset[str])
     foreign = inspector.get_multi_foreign_keys(schema, asked)
     checks = inspector.get_multi_check_constraints(schema, asked)
     comments = inspector.get_multi_table_comment(schema, asked) if inspector.dialect.supports_comments else {}
+    quote = inspector.dialect.identifier_preparer.quote
     for key in sorted(columns, key=lambda key: key[1]):
         name = key[1]
         key_columns = tuple(primary[key]["constrained_columns"] if primary.get(key) else ())
@@ -156,7 +157,7 @@ def _in_schema(inspector: Inspector, schema: str | None, unseen: frozenset[str])
         allowed = [one["sqltext"] for one in checks.get(key) or ()]
         yield FoundTable(
             TableName(schema, name),
-            tuple(_column(one, allowed) for one in columns[key]),
+            tuple(_column(one, allowed, quote) for one in columns[key]),
             key_columns,
             tuple(one for one in dict.fromkeys(unique) if one and one != key_columns),
             tuple(
@@ -180,15 +181,14 @@ def _names(index: Any) -> tuple[str, ...]:  # noqa: ANN401 -- a reflected index,
     return () if partial or None in names else tuple(names)
 
 
-def _column(found: ReflectedColumn, checks: Sequence[str]) -> FoundColumn:
+def _column(found: ReflectedColumn, checks: Sequence[str], quote: Callable[[str], str]) -> FoundColumn:
     name, kind = found["name"], plain(found["type"])
     choices: list[str | int] = list(kind.enums) if isinstance(kind, Enum) else []
     for check in checks:
         if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", check) and _ONE_OF.search(check):
             choices += [literal.replace("''", "'") for literal in _LITERAL.findall(check)]
-    return FoundColumn(
-        name, _kind(kind), bool(found.get("nullable", True)), found.get("comment") or "", tuple(dict.fromkeys(choices))
-    )
+    nullable, comment = bool(found.get("nullable", True)), found.get("comment") or ""
+    return FoundColumn(name, _kind(kind), nullable, comment, tuple(dict.fromkeys(choices)), quote(name))
 
 
 _KINDS: Final[tuple[tuple[type[TypeEngine[Any]], ColumnKind], ...]] = (
