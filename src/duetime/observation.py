@@ -69,7 +69,8 @@ class Verdict(StrEnum):
 class Observation:
     """What is remembered of one order.
 
-    ``would_close_at``: when a pass first found it pending and due, and would have closed it. ``closed_at``: what the
+    ``would_close_at``: when a pass first found it pending and due, and would have closed it; where no pass came before
+    the shop took a late payment, the instant at which it was due. ``closed_at``: what the
     shop's row says, ``closed_seen_at`` when a pass first saw it closed. ``paid_at``: what the shop's row says, else
     when a pass first saw it paid. ``followed``: it is looked at again.
     """
@@ -119,6 +120,8 @@ def looked(before: Observation, order: Order | None, look: Look) -> Observation:
     if seen is Seen.PENDING:
         due = after.expire_at + look.grace <= look.now
         after = replace(after, would_close_at=(before.would_close_at or look.now) if due else None)
+    elif seen is Seen.PAID and paid_at is not None and paid_at >= after.expire_at + look.grace:
+        after = replace(after, would_close_at=before.would_close_at or after.expire_at + look.grace)
     return replace(after, followed=look.now < after.expire_at + _followed_for(seen))
 
 

@@ -91,13 +91,13 @@ class Observing:
         since, after_no = self._older_followed or (datetime(1970, 1, 1, tzinfo=UTC), "")
         query = ObservedQuery(since, recent, self._options.page_size, after_no, followed=True)
         pages = 0
-        self._older_followed = None
         async for page in self._observed_pages(query):
             await self._look_again(page, watched)
+            self._older_followed = page[-1].expire_at, page[-1].order_no
             pages += 1
             if pages == self._options.pages_at_once:
-                self._older_followed = page[-1].expire_at, page[-1].order_no
                 return
+        self._older_followed = None
 
     async def _observed_pages(self, query: ObservedQuery) -> AsyncIterator[list[Observation]]:
         while not self.stopping:
@@ -133,12 +133,12 @@ class Observing:
         since = observed_since(now, self._options.not_before)
         query = DueQuery(recent, self._options.page_size, self._older_begun, since)
         pages = 0
-        self._older_begun = None
         async for reached in self._begun_pages(query, watched):
+            self._older_begun = reached
             pages += 1
             if pages == self._options.pages_at_once:
-                self._older_begun = reached
                 return
+        self._older_begun = None
 
     async def _begun_pages(self, query: DueQuery, watched: Watched) -> AsyncIterator[PageKey]:
         while not self.stopping:
@@ -176,4 +176,4 @@ async def look_again(tx: FullTransaction, page: Sequence[Observation], grace: ti
 
 def _is_new(known: Observation | None) -> bool:
     """Say whether a pending order is to be begun with: unknown, or one that had ended and is pending again."""
-    return known is None or (not known.followed and known.seen in {Seen.CLOSED, Seen.PAID, Seen.DELETED})
+    return known is None or (not known.followed and known.seen is not Seen.PENDING)

@@ -10,13 +10,15 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from math import ceil
 
+from duetime.clock import Clock, SystemClock
 from duetime.observation import Observation, Verdict, judged
 from duetime.observer import SAMPLES_AT_MOST
 from duetime.observing import FOR_EVER, look_again, observed_since
 from duetime.store import DueQuery, FullTransaction, ObservedQuery, PageKey, Store
 
 COUNTED_AT_MOST = 200_000
-"""Orders that are too old to be observed are counted up to this many."""
+COUNTING_SECONDS = 20.0
+"""Orders that are too old to be observed are counted up to the first of the two."""
 
 CLOSED = frozenset({Verdict.IN_TIME, Verdict.LATE})
 """Closed as they should be, sooner or later."""
@@ -81,11 +83,11 @@ class ObserveReport:
 class Reporting:
     """Sums up what is remembered."""
 
-    def __init__(self, store: Store, options: ReportingOptions) -> None:
-        """Report on ``store``."""
+    def __init__(self, store: Store, options: ReportingOptions, *, clock: Clock | None = None) -> None:
+        """Report on ``store``; ``clock`` measures how long it counts."""
         self._store = store
         self._options = options
-        self._seconds: dict[Verdict, array[float]] = {verdict: array("d") for verdict in CLOSED}
+        self._clock = clock or SystemClock()
 
     async def report(self) -> ObserveReport:
         """Read everything and answer the sums.
@@ -95,6 +97,7 @@ class Reporting:
         """
         async with self._store.transaction(write=False) as tx:
             found = ObserveReport(await tx.now())
+        took: dict[Verdict, array[float]] = {verdict: array("d") for verdict in CLOSED}
         query = ObservedQuery(
             self._options.since or datetime(1970, 1, 1, tzinfo=UTC), FOR_EVER, self._options.page_size
         )
@@ -102,16 +105,16 @@ class Reporting:
             async with self._store.transaction(write=False) as tx:
                 page = await tx.observed_page(query)
                 for one in await look_again(tx, page, self._options.grace):
-                    self._add(one, found)
+                    self._add(one, found, took)
             if len(page) < query.limit:
                 break
             query = replace(query, since=page[-1].expire_at, after_no=page[-1].order_no)
-        late = self._seconds[Verdict.LATE]
-        found.late, found.closed = _spread(late), _spread(late + self._seconds[Verdict.IN_TIME])
+        late = took[Verdict.LATE]
+        found.late, found.closed = _spread(late), _spread(late + took[Verdict.IN_TIME])
         await self._count_too_old(found)
         return found
 
-    def _add(self, one: Observation, found: ObserveReport) -> None:
+    def _add(self, one: Observation, found: ObserveReport, took: "dict[Verdict, array[float]]") -> None:
         verdict = judged(one, now=found.at, late_after=self._options.late_after)
         after = None if one.closed is None else one.closed - one.expire_at
         found.counts[verdict] += 1
@@ -122,12 +125,13 @@ class Reporting:
         if len(examples) < SAMPLES_AT_MOST:
             examples.append(Example(one.order_no, one.expire_at, after))
         if verdict in CLOSED and after is not None:
-            self._seconds[verdict].append(after.total_seconds())
+            took[verdict].append(after.total_seconds())
 
     async def _count_too_old(self, found: ObserveReport) -> None:
         oldest = observed_since(found.at, self._options.not_before)
         query = DueQuery(oldest - timedelta(microseconds=1), self._options.page_size)
-        while found.too_old < COUNTED_AT_MOST:
+        ends = self._clock.monotonic() + COUNTING_SECONDS
+        while found.too_old < COUNTED_AT_MOST and self._clock.monotonic() < ends:
             async with self._store.transaction(write=False) as tx:
                 read, unknown, after = await _unknown(tx, query)
             found.too_old += unknown

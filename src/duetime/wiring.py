@@ -124,10 +124,15 @@ def _observing_options(settings: Settings) -> ObservingOptions:
     )
 
 
+def usual_late_after(settings: Settings) -> timedelta:
+    """Answer from when on a close is late, unless somebody says: when duetime's own sweep would have closed."""
+    return settings.timeouts.grace + settings.sweep.interval
+
+
 def reporting(wired: Wired, *, since: datetime | None = None, late_after: timedelta | None = None) -> Reporting:
-    """Make what sums up observe mode; late is what closes after duetime's own sweep would have, unless given."""
+    """Make what sums up observe mode; ``late_after`` is ``usual_late_after`` unless given."""
     settings = wired.settings
-    late = settings.timeouts.grace + settings.sweep.interval if late_after is None else late_after
+    late = usual_late_after(settings) if late_after is None else late_after
     return Reporting(wired.store, ReportingOptions(settings.timeouts.grace, late, since, settings.closing.not_before))
 
 
@@ -139,15 +144,20 @@ def _listening(
     if not triggers:
         return None
     longest = max(one.ahead for one in settings.triggers)
-    margin = min(settings.sweep.interval / 2, max(timedelta(seconds=2), longest))
     options = ListeningOptions(
         grace=settings.timeouts.grace,
-        margin=margin,
+        margin=usual_margin(settings),
         held_at_most=max(timedelta(seconds=10), 2 * longest),
         batch_size=settings.closing.batch_size,
         concurrency=settings.closing.concurrency,
     )
     return Listening(store, retrying, Sources(triggers, time), options, observers=told)
+
+
+def usual_margin(settings: Settings) -> timedelta:
+    """Answer how long the sweep leaves due orders to the triggers while these work, where the config says "auto"."""
+    served = [one.ahead for one in settings.triggers if one.type in SERVED_TRIGGERS]
+    return min(settings.sweep.interval / 2, max(timedelta(seconds=2), *served)) if served else timedelta(0)
 
 
 def _trigger(one: TriggerSettings, settings: Settings, store: SqlStore, time: StoreTime, told: Observers) -> Trigger:
@@ -216,12 +226,23 @@ def _store_options(settings: Settings) -> SqlOptions:
     )
 
 
+def given_margin(settings: Settings) -> timedelta | None:
+    """Answer the margin that the config names; None for "auto"."""
+    margin = settings.sweep.margin
+    return margin if isinstance(margin, timedelta) else None
+
+
+def overdue_after(settings: Settings) -> timedelta:
+    """Answer how long after it became due an order is closed by the sweep at the latest, while all works."""
+    given = given_margin(settings)
+    return settings.sweep.interval + (usual_margin(settings) if given is None else given)
+
+
 def sweep_options(settings: Settings) -> SweepOptions:
     """Answer how to sweep."""
-    margin = settings.sweep.margin
     return SweepOptions(
         grace=settings.timeouts.grace,
-        margin=margin if isinstance(margin, timedelta) else None,
+        margin=given_margin(settings),
         page_size=settings.sweep.page_size,
         pause_seconds=settings.sweep.pause.total_seconds(),
         concurrency=settings.closing.concurrency,

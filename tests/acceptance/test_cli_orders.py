@@ -83,6 +83,15 @@ def test_orders_list_tells_due_from_overdue(duetime: CommandLine) -> None:
     assert len(table) == 2
 
 
+def test_what_the_sweep_leaves_to_a_trigger_is_not_overdue_yet(duetime: CommandLine) -> None:
+    """A margin of half an interval: it is closed 90 seconds after it was due, at the latest."""
+    duetime.more |= {"DUETIME_SWEEP__INTERVAL": "60s", "DUETIME_TRIGGERS": '[{"type": "database", "ahead": "1m"}]'}
+    for late in (65, 95):
+        duetime.add_orders(1, late=timedelta(seconds=late), prefix=f"late-{late}")
+    overdue = duetime("orders", "list", "--overdue", "--json").data
+    assert [order["order_no"] for order in overdue] == ["late-95-00000"]
+
+
 def test_migrate_twice_is_as_good_as_once(empty: CommandLine) -> None:
     first = empty("migrate", "--sample-shop", "--json").data
     assert sorted(first["sample_tables"]) == ["coupon", "orders", "stock"]

@@ -62,6 +62,12 @@ BEFORE = (-30.0, PENDING)
         pytest.param([BEFORE, (0, closed(-0.9))], Verdict.IN_TIME, None, id="a column of whole seconds is not early"),
         pytest.param([BEFORE, (0, PAID), (30, PAID)], Verdict.PAID, None, id="paid"),
         pytest.param([BEFORE, (6, PENDING), (9, PAID)], Verdict.PAID_LATE, 6, id="paid after we would have closed"),
+        pytest.param(
+            [BEFORE, (9, replace(PAID, paid_at=DUE + 5 * SECOND))], Verdict.PAID_LATE, 5, id="paid late between looks"
+        ),
+        pytest.param(
+            [BEFORE, (9, replace(PAID, paid_at=DUE + 4 * SECOND))], Verdict.PAID, None, id="paid within the grace"
+        ),
         pytest.param([BEFORE, (-5, PAID), (9, closed(8))], Verdict.CLOSED_PAID, None, id="seen paid, then closed"),
         pytest.param(
             [BEFORE, (9, closed(8, paid_at=DUE - SECOND))], Verdict.CLOSED_PAID, None, id="both between looks"

@@ -5,13 +5,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from duetime.errors import StoreUnavailable
 from duetime.observation import FOLLOWED_FOR, Seen, Verdict
 from duetime.observer import Watched
 from duetime.observing import Observing, ObservingOptions
 from duetime.order import State
-from duetime.reporting import ObserveReport, Reporting, ReportingOptions
+from duetime.reporting import COUNTING_SECONDS, ObserveReport, Reporting, ReportingOptions
 from duetime.stores.memory import MemoryStore
 from duetime.testing import ManualClock
+from duetime.testing.faults import Fault, FaultsAt, FaultyStore
 from duetime.testing.memory_hand import MemoryShopHand
 from duetime.testing.shop_hand import ShopRow
 
@@ -19,6 +21,14 @@ NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 DAY = timedelta(days=1)
 GRACE = timedelta(seconds=5)
+
+
+class Hasty(ManualClock):
+    """A clock on which every look takes half of the time for counting."""
+
+    def monotonic(self) -> float:
+        self._looked = getattr(self, "_looked", 0.0) + COUNTING_SECONDS / 2
+        return self._looked
 
 
 class Beside:
@@ -170,6 +180,45 @@ async def test_closed_and_pending_again_it_is_begun_with_anew() -> None:
     await shop.hand.set_status("so-0", "pending")
     assert (await shop.after(GRACE)).begun == 1
     assert shop.known == {"so-0": Seen.PENDING}
+
+
+async def test_in_a_state_unknown_and_pending_again_it_is_begun_with_anew() -> None:
+    shop = Beside()
+    await shop.orders(MINUTE)
+    await shop.observing.run_once()
+    await shop.hand.set_status("so-0", "frozen")
+    await shop.after(2 * DAY)
+    assert shop.known == {"so-0": Seen.OTHER}
+    await shop.hand.set_status("so-0", "pending")
+    assert (await shop.after(GRACE)).begun == 1
+    assert shop.known == {"so-0": Seen.PENDING}
+
+
+async def test_a_pass_that_was_cut_short_is_gone_on_with_where_it_was() -> None:
+    shop = Beside(pages_at_once=4)
+    await shop.orders(*[-DAY] * 9)
+    whole = shop.store
+    # Of each walk the first page is what is recent: there is nothing.
+    shop.observing._store = FaultyStore(whole, FaultsAt({"due_page": [None, None, None, Fault()]}))
+    with pytest.raises(StoreUnavailable):
+        await shop.observing.run_once()
+    assert len(shop.known) == 4
+    shop.observing._store = whole
+    assert (await shop.observing.run_once()).begun == 5
+    cut = FaultyStore(whole, FaultsAt({"observed_page": [None, None, None, Fault()]}))
+    shop.observing._store = cut
+    with pytest.raises(StoreUnavailable):
+        await shop.observing.run_once()
+    shop.observing._store = whole
+    assert (await shop.observing.run_once()).followed == 9 - 4
+
+
+async def test_what_is_old_is_counted_for_a_limited_time() -> None:
+    shop = Beside()
+    await shop.orders(*[-365 * DAY] * 7, prefix="old")
+    reporting = Reporting(shop.store, ReportingOptions(GRACE, DAY, page_size=2), clock=Hasty())
+    found = await reporting.report()
+    assert (found.too_old, found.too_old_more) == (2, True)
 
 
 @pytest.mark.parametrize("since, orders", [(NOW, 2), (NOW + MINUTE, 1), (NOW + DAY, 0)])

@@ -20,7 +20,7 @@ from duetime.cli.output import print_json, print_table, say
 from duetime.observation import FOLLOWED_FOR, Verdict
 from duetime.reporting import ObserveReport, Spread
 from duetime.settings import Settings
-from duetime.wiring import reporting
+from duetime.wiring import reporting, usual_late_after
 
 KEYS: Final = {
     Verdict.IN_TIME: "closed_in_time",
@@ -64,7 +64,7 @@ def report(
     Orders that it missed, closed late and by how much, closed though paid, closed early. Nothing is written.
     """
     settings = settings_of(ctx, config)
-    late = settings.timeouts.grace + settings.sweep.interval if late_after is None else late_after
+    late = usual_late_after(settings) if late_after is None else late_after
     found = finish(_found(settings, since, late))
     if as_json:
         print_json(_as_data(found, since, late))

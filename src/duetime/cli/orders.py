@@ -29,7 +29,7 @@ from duetime.order import Closed, Extended, ExtendOutcome, Order, Outcome, Refus
 from duetime.settings import Settings
 from duetime.store import Failure, Quarantine
 from duetime.sweep import UNDATED_AT_MOST
-from duetime.wiring import sweep_options
+from duetime.wiring import overdue_after
 
 
 class CloseReason(StrEnum):
@@ -173,7 +173,7 @@ def listed(
     if quarantined:
         print_failures(finish(_failures(settings, limit)), as_json=as_json)
         return
-    late_by = settings.sweep.interval + (sweep_options(settings).margin or timedelta(0)) if overdue else timedelta(0)
+    late_by = overdue_after(settings) if overdue else timedelta(0)
     title = f"due for more than {shown_duration(late_by)}" if overdue else "due"
     found, undated = finish(_due(settings, late_by, limit))
     _print_orders(title, *found, as_json=as_json)
