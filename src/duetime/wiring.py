@@ -211,6 +211,7 @@ def doctor_checks(wired: Wired, *, clock: Clock | None = None) -> list[Check]:
         sweep_interval=settings.sweep.interval,
         verify=_verify_terms(settings),
         observes=settings.closing.observes,
+        not_before=settings.closing.not_before,
     )
     return examining.store_checks(wired.store, migrator(settings), terms, clock=clock or SystemClock())
 

@@ -135,7 +135,7 @@ BREAKS = [
     Break(
         "zone",
         Grade.WARNING,
-        "; the nearest of all deadlines is 8.0 hours ahead",
+        "; no deadline lies within an hour of now, the next is 8.0 hours ahead",
         (
             *(ORDER % (f"x{n}", "pending", ":eight_hours_ahead") for n in range(15)),
             "UPDATE orders SET expire_at = :eight_hours_ahead WHERE status = 'pending'",
@@ -280,6 +280,36 @@ def test_one_broken_thing_is_one_sentence(kind: str, broken: Break, patients: Ca
     assert (line.check, line.grade) == (broken.line, broken.grade)
     assert broken.found in line.found
     assert line.remedy
+
+
+@pytest.mark.parametrize("words", ["the next is 8.0 hours ahead", "all within a day lie in the past"])
+def test_a_wrong_zone_is_seen_beside_an_old_order(words: str, patients: Callable[[str], Patient]) -> None:
+    patient = patients("sqlite")
+    moved = ":eight_hours_ahead" if "ahead" in words else ":eight_hours_ago"
+    run_apart(
+        patient.treat(
+            [
+                *(ORDER % (f"x{n}", "pending", moved) for n in range(15)),
+                f"UPDATE orders SET expire_at = {moved} WHERE status = 'pending'",
+                ORDER % ("old", "pending", ":ten_days_ago"),
+            ]
+        )
+    )
+    (line,) = (one for one in run_apart(patient.lines()) if one.check == "zone")
+    assert (line.grade, words in line.found) == (Grade.WARNING, True), line
+
+
+def test_a_first_run_that_will_be_refused_is_named_beside_its_backlog(patients: Callable[[str], Patient]) -> None:
+    patient = patients("sqlite")
+    run_apart(patient.treat([ORDER % ("old", "pending", ":ten_days_ago")]))
+    (swept,) = not_well(run_apart(patient.lines()))
+    run_apart(patient.treat(["DELETE FROM duetime_sweep_run"]))
+    _, first = not_well(run_apart(patient.lines()))
+    assert (swept.check, "--accept-backlog" in swept.remedy) == ("backlog", False)
+    assert (first.check, "--accept-backlog" in first.remedy) == ("backlog", True)
+    patient.not_before = datetime.now(UTC) - timedelta(days=9)
+    (line,) = not_well(run_apart(patient.lines()))
+    assert line.check == "sweep"
 
 
 def test_states_of_the_shop_s_own_are_told_and_are_no_fault(patients: Callable[[str], Patient]) -> None:

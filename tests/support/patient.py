@@ -40,12 +40,14 @@ class Patient:
     kind: str
     url: str
     only: str | None = None
+    not_before: datetime | None = None
     from_lines: dict[str, str] | None = None
     """Where the holds of a further kind are read from."""
 
     def settings(self) -> Settings:
         settings = load_settings(environ={}, store={"url": self.url}, timeouts={"grace": "0s"})
         changed: dict[str, object] = {"orders": settings.orders.model_copy(update={"only": self.only})}
+        changed["closing"] = settings.closing.model_copy(update={"not_before": self.not_before})
         if self.from_lines is not None:
             item = {"kind": "item", "storage": "counter", "table": "stock", "key": "sku_id", "available": "available"}
             changed["assets"] = (*settings.assets, Asset.model_validate({**item, "held": "", "from": self.from_lines}))
@@ -69,6 +71,8 @@ class Patient:
         instants = {
             "now": now,
             "hour_ago": now - hour,
+            "ten_days_ago": now - 240 * hour,
+            "eight_hours_ago": now - 8 * hour,
             "half_hour_ahead": now + hour / 2,
             "eight_hours_ahead": now + 8 * hour + timedelta(seconds=20),
         }
@@ -80,7 +84,7 @@ class Patient:
         }
 
     async def recover(self) -> None:
-        self.only = self.from_lines = None
+        self.only = self.from_lines = self.not_before = None
         await self.treat([f"DELETE FROM {table}" for table in TABLES])
         await self.treat(HEALTHY)
 

@@ -27,6 +27,7 @@ from duetime.stores.sql.dialect import bind, bound
 from duetime.stores.sql.examining.desk import Desk, several
 from duetime.stores.sql.reading import SqlBooks
 from duetime.stores.sql.statements import Statements, constant
+from duetime.sweep import FORGOTTEN_AFTER
 from duetime.verifying.orders import judge_order
 
 SAMPLE: Final = 1000
@@ -39,7 +40,8 @@ FEW: Final = 5
 BUSY: Final = 20
 """Pending orders from which on some deadline is expected within the hour."""
 
-FAR: Final = timedelta(days=3650)
+HOUR: Final = timedelta(hours=1)
+DAY: Final = timedelta(days=1)
 SWEEPS_MISSED: Final = 3
 
 _OFFSET: Final = {
@@ -58,25 +60,28 @@ class BooksDesk(Desk):
         name, seconds = (await self._ask(_OFFSET[self._dialect]))[0]
         offset = timedelta(seconds=int(seconds))
         words = f"the server's zone is {name}" if self._dialect != "sqlite" else "SQLite has no zone"
-        hour = timedelta(hours=1)
         async with self._store.transaction(write=False) as tx:
             now = await tx.now()
-            first = await tx.due_page(DueQuery(now + FAR, BUSY))
-            if len(first) < BUSY:
-                return ok(f"{words}; too few orders are pending to tell whether the deadlines fit it")
-            nearest = first[0].expire_at
-            assert nearest is not None
-            late = not await tx.due_page(DueQuery(now + FAR, 1, not_before=now - hour))
-            fits = offset and await tx.due_page(DueQuery(now + FAR, 1, not_before=now + offset - hour))
-        remedy = (
-            "see what the column holds: where it is local time, name the zone in orders.time_form; where orders have "
-            "so much time, all is well"
+            near = await tx.due_page(DueQuery(now + DAY, BUSY, not_before=now - DAY))
+            if len(near) < BUSY:
+                return ok(f"{words}; too few orders are due within a day of now to tell whether the deadlines fit it")
+            if await tx.due_page(DueQuery(now + HOUR, 1, not_before=now - HOUR)):
+                return ok(f"{words}; the deadlines fit")
+            ahead = await tx.due_page(DueQuery(now + DAY, 1, not_before=now))
+            there = DueQuery(now + offset + HOUR, 1, not_before=now + offset - HOUR)
+            as_offset = offset < timedelta(0) and await tx.due_page(there)
+        words += "; no deadline lies within an hour of now"
+        if ahead and ahead[0].expire_at is not None:
+            words += f", the next is {_hours(ahead[0].expire_at - now)} ahead"
+        elif as_offset:
+            words += f", and some lie about {_hours(-offset)} in the past, as its offset"
+        else:
+            words += ", and all within a day lie in the past"
+        return warning(
+            words,
+            "see what the column holds: where it is local time, name its zone in orders.time_form; where so few orders "
+            "come, or they have so much time, all is well",
         )
-        if nearest - now > hour:
-            return warning(f"{words}; the nearest of all deadlines is {_hours(nearest - now)} ahead", remedy)
-        if late and offset < timedelta(0) and fits:
-            return warning(f"{words}; all deadlines lie about {_hours(-offset)} in the past, as its offset", remedy)
-        return ok(f"{words}; the deadlines fit")
 
     async def deadlines(self) -> Found:
         """Count pending orders that can never become due."""
@@ -258,13 +263,19 @@ class BooksDesk(Desk):
         async with self._store.transaction(write=False) as tx:
             now = await tx.now()
             late_by = self._terms.grace + 2 * self._terms.sweep_interval
-            due = await tx.due_page(DueQuery(now - late_by, SAMPLE + 1))
+            due = await tx.due_page(DueQuery(now - late_by, SAMPLE + 1, not_before=self._terms.not_before))
+            first_run = not await tx.ever_swept()
         if not due:
             return ok("nothing is due for longer than two sweeps")
         oldest = due[0].expire_at
         assert oldest is not None
         count = f"more than {SAMPLE} orders" if len(due) > SAMPLE else several(len(due), "order")
         remedy = "`duetime sweep --dry-run` shows what would close; `duetime run` closes it"
+        if first_run and oldest < now - self._terms.grace - FORGOTTEN_AFTER:
+            remedy = (
+                "the first `duetime run` refuses to close orders that are due for more than seven days: look at "
+                "`duetime sweep --dry-run`, then set closing.not_before or say --accept-backlog"
+            )
         if self._terms.observes:
             remedy = "`duetime observe report` tells what your own closer does; nothing is closed in observe mode"
         return warning(

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import text
@@ -25,6 +25,7 @@ class Terms:
     sweep_interval: timedelta
     verify: VerifyTerms
     observes: bool = False
+    not_before: datetime | None = None
 
 
 class Desk:
