@@ -15,16 +15,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from sqlalchemy import Connection, Delete, Insert, Table, Update, text
+from sqlalchemy import Column, Connection, Delete, Insert, MetaData, String, Table, Update, text
 from sqlalchemy.sql import ClauseElement
 from sqlalchemy.sql.visitors import iterate
 
+from duetime.stores.sql.migrating.own_tables import VERSION_TABLE
 from duetime.stores.sql.statements import Statements
 
 Used = Sequence[tuple[str, ClauseElement]]
 
 READ: Final = "reads it"
 LOOKED_AT: Final = "looks at every start whether it is there"
+REVISION: Final = "`duetime doctor` reads at which revision the own tables are"
 PLACING: Final = "only where duetime places orders (Duetime.place); leave it out where the shop inserts its own"
 
 _SCHEMA_OF: Final = text(
@@ -59,7 +61,9 @@ def grants(connection: Connection, statements: Statements, used: Used, role: str
     if statements.dialect.name == "sqlite":
         return []
     makers = {"postgresql": _PostgreSQL, "mysql": _MySQL}
-    return list(makers[statements.dialect.name](connection, statements, used).all(role))
+    found = makers[statements.dialect.name](connection, statements, used).all(role)
+    # A table may be described twice, as order lines and as pieces for example.
+    return list({grant.sql: grant for grant in found}.values())
 
 
 def used_by(statements: Statements, used: Used, *, observes: bool) -> Used:
@@ -96,6 +100,7 @@ class _Rights:
         for table in self._statements.own.metadata.sorted_tables:
             rights, why = self._own(table)
             yield self._grant(rights, table, to, why)
+        yield self._grant("SELECT", self._version_table(), to, REVISION)
         orders = self._statements.orders.table
         if not any(isinstance(one, Insert) and one.table is orders for _, one in self._used):
             return
@@ -106,6 +111,10 @@ class _Rights:
     def _grant(self, rights: str, table: Table, to: str, why: str) -> Grant:
         on, last = self.full_name(table), list(table.columns)[-1].name
         return Grant(f"GRANT {rights} ON {on} TO {to}", why, rights, on, (self._quote(last),))
+
+    def _version_table(self) -> Table:
+        schema = self._statements.own.hold.schema
+        return Table(VERSION_TABLE, MetaData(), Column("version_num", String()), schema=schema)
 
     def around(self) -> Iterator[tuple[str, str]]:
         """Answer what is needed before any table can be used."""
