@@ -89,7 +89,7 @@ def _add_up(asset: Asset, lines: Sequence[Line], found: Found) -> None:
         try:
             hold = Hold(kind, ref, quantity)
         except InvalidInput as error:
-            found.blocked.setdefault(order_no, f"order {order_no}: {_place(asset)} cannot be recorded: {error}")
+            found.blocked.setdefault(order_no, f"{_place(asset)} cannot be recorded: {error}")
         else:
             found.holds.append(UnrecordedHold(order_no, hold))
 
@@ -109,12 +109,12 @@ def _problem(asset: Asset, line: Line) -> str:
     source = _described(asset)
     if line.ref is None:
         return (
-            f"order {line.order_no}: a line in {source.table} names no {asset.kind}: "
+            f"a line in {source.table} names no {asset.kind}: "
             f"{', '.join(source.ref)} is NULL or empty; write what it holds there, or delete the line"
         )
     shown = "NULL" if line.quantity is None else str(line.quantity)
     return (
-        f"order {line.order_no}: its line for {asset.kind} {line.ref} in {source.table} has {source.quantity} = "
+        f"its line for {asset.kind} {line.ref} in {source.table} has {source.quantity} = "
         f"{shown}, which is no whole number from zero up; correct the line"
     )
 

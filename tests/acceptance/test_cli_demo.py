@@ -31,7 +31,7 @@ def test_demo_ends_by_itself_and_proves_its_promises(anywhere: CommandLine) -> N
     assert "BROKEN" not in said.out
     assert said.out.count("  kept ") == 9
     assert "Every promise was kept." in said.out
-    assert "3. duetime run" in said.out
+    assert "5. duetime run" in said.out
     assert "lateness of" in said.out
     assert [one.name for one in anywhere.folder.iterdir()] == ["duetime.toml"]
 

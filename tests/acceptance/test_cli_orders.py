@@ -68,6 +68,15 @@ def test_order_extend_moves_the_deadline(duetime: CommandLine) -> None:
     assert "limited to 2:00:00 in all" in refused.err
 
 
+def test_a_status_of_the_shop_s_own_stands_beside_our_word(on_sqlite: CommandLine) -> None:
+    (other,) = on_sqlite.add_orders(1, late=HOUR, prefix="b", hold=False)
+    on_sqlite.shop(lambda hand: hand.set_status(other, "weird"))
+    on_sqlite.more["DUETIME_ORDERS__STATES__PAID"] = "weird"
+    assert f"order {other}: paid (weird)" in on_sqlite("order", "show", other).out
+    on_sqlite.more["DUETIME_ORDERS__STATES__PAID"] = "else"
+    assert "in a state that orders.states does not name (weird)" in on_sqlite("order", "show", other).out
+
+
 def test_orders_list_tells_due_from_overdue(duetime: CommandLine) -> None:
     duetime.more["DUETIME_SWEEP__INTERVAL"] = "60s"
     duetime.add_orders(1, late=timedelta(seconds=20), prefix="due")

@@ -4,8 +4,10 @@ import asyncio
 import os
 import signal
 from datetime import timedelta
+from itertools import takewhile
 from pathlib import Path
 
+import pytest
 from sqlalchemy import make_url
 
 from duetime.hold import HeldHold, Hold
@@ -128,6 +130,13 @@ def test_sweep_once_closes_all_but_the_one_that_cannot(duetime: CommandLine) -> 
     assert "gone" in said.data["blocked"][bad[0]]
 
 
+def test_a_pass_in_which_all_were_blocked_has_failed(on_sqlite: CommandLine) -> None:
+    (bad,) = on_sqlite.add_orders(1, late=HOUR, hold=False)
+    on_sqlite.shop(lambda hand: hand.add_holds([_held(bad, "gone")]))
+    said = on_sqlite("sweep", "--once")
+    assert (said.code, f"order {bad} is blocked: " in said.err) == (1, True)
+
+
 def test_sweep_once_counts_those_that_held_nothing(duetime: CommandLine) -> None:
     duetime.add_orders(3, late=HOUR)
     duetime.add_orders(2, late=HOUR, prefix="bare", hold=False)
@@ -154,6 +163,27 @@ def test_dry_run_tells_what_would_close_and_changes_nothing(duetime: CommandLine
     assert (duetime.shop(lambda hand: hand.holds()), duetime.statuses(), duetime.stock()) == before
     assert duetime.shop(lambda hand: hand.facts()) == []
     assert "7 orders of orders would close now; nothing was changed" in duetime("sweep", "--dry-run").out
+
+
+def test_dry_run_over_many_days_is_summed_up_by_month(on_sqlite: CommandLine) -> None:
+    for n in range(61):
+        on_sqlite.add_orders(1, late=timedelta(days=n, hours=1), prefix=f"day-{n}", hold=False)
+    lines = on_sqlite("sweep", "--dry-run").out.splitlines()
+    at = lines.index("month\torders")
+    months = list(takewhile(bool, lines[at + 1 :]))
+    assert 2 <= len(months) <= 4
+    assert sum(int(line.split("\t")[1]) for line in months) == 61
+    assert len(on_sqlite("sweep", "--dry-run", "--json").data["by_day"]) == 61
+
+
+@pytest.mark.parametrize("words", [["sql"], ["sweep", "--dry-run"], ["init", "--output", "-"]])
+def test_a_reader_that_goes_away_is_no_failure(on_sqlite: CommandLine, words: list[str]) -> None:
+    on_sqlite.add_orders(3, late=HOUR, hold=False)
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as nobody:
+        said = on_sqlite.alone(*words, stdout=nobody)
+    assert (said.code, said.err) == (0, "")
 
 
 def test_dry_run_tells_what_would_be_blocked(duetime: CommandLine) -> None:

@@ -286,15 +286,9 @@ def test_one_broken_thing_is_one_sentence(kind: str, broken: Break, patients: Ca
 def test_a_wrong_zone_is_seen_beside_an_old_order(words: str, patients: Callable[[str], Patient]) -> None:
     patient = patients("sqlite")
     moved = ":eight_hours_ahead" if "ahead" in words else ":eight_hours_ago"
-    run_apart(
-        patient.treat(
-            [
-                *(ORDER % (f"x{n}", "pending", moved) for n in range(15)),
-                f"UPDATE orders SET expire_at = {moved} WHERE status = 'pending'",
-                ORDER % ("old", "pending", ":ten_days_ago"),
-            ]
-        )
-    )
+    orders = [ORDER % (f"x{n}", "pending", moved) for n in range(15)]
+    all_moved = f"UPDATE orders SET expire_at = {moved} WHERE status = 'pending'"
+    run_apart(patient.treat([*orders, all_moved, ORDER % ("old", "pending", ":ten_days_ago")]))
     (line,) = (one for one in run_apart(patient.lines()) if one.check == "zone")
     assert (line.grade, words in line.found) == (Grade.WARNING, True), line
 

@@ -273,7 +273,7 @@ def test_the_command_tells_each_finding_and_ends_with_one(duetime: CommandLine) 
     said = duetime("verify")
     assert (said.code, said.err) == (0, "")
     assert said.out == (
-        "compared 3 orders, 0 facts, 0 payments, 3 holds, 1 stock, 0 coupon, 0 quarantined, 0 deliveries: "
+        "compared 3 orders, 0 facts, 0 payments, 3 holds, 1 stock, 0 coupon, 0 failures, 0 deliveries: "
         "everything adds up\n"
     )
     duetime.shop(lambda hand: hand.set_status("o-00001", "paid"))

@@ -59,12 +59,12 @@ async def test_everything_that_the_shops_own_rows_name_is_recorded_and_given_bac
 
 
 WRONG = {
-    "null": (("a", None), "order null: its line for stock a in t_item has num = NULL, "),
-    "negative": (("a", -1), "order negative: its line for stock a in t_item has num = -1"),
-    "fraction": (("a", Decimal("1.5")), "order fraction: its line for stock a in t_item has num = 1.5"),
-    "no ref": ((None, 1), "order no ref: a line in t_item names no stock: sku is NULL or empty"),
+    "null": (("a", None), "its line for stock a in t_item has num = NULL, "),
+    "negative": (("a", -1), "its line for stock a in t_item has num = -1"),
+    "fraction": (("a", Decimal("1.5")), "its line for stock a in t_item has num = 1.5"),
+    "no ref": ((None, 1), "a line in t_item names no stock: sku is NULL or empty"),
     "gone": (("gone", 1), "stock gone has no row in t_sku"),
-    "too long": (("x" * 200, 1), "order too long: a stock line in t_item cannot be recorded"),
+    "too long": (("x" * 200, 1), "a stock line in t_item cannot be recorded"),
 }
 
 
@@ -168,7 +168,7 @@ async def test_money_is_not_refused_for_a_line_and_a_person_is_told(shop: LineSh
     assert await shop.stock() == {"a": (98, 0), "b": (100, 0)}
     rows = await shop.db.rows("SELECT stage, state, error FROM duetime_quarantine")
     assert [(row[0], row[1]) for row in rows] == [(Stage.RELEASE.value, "quarantined")]
-    assert rows[0][2].startswith("paid, but not used up: order SO-1: its line for stock b in t_item has num = NULL")
+    assert rows[0][2].startswith("paid, but not used up: its line for stock b in t_item has num = NULL")
 
 
 async def test_a_dry_run_shows_what_the_lines_would_give_back(shop: LineShop) -> None:

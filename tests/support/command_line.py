@@ -12,7 +12,7 @@ from contextlib import ExitStack, chdir, contextmanager, redirect_stderr, redire
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 from unittest.mock import patch
 
 import structlog
@@ -79,21 +79,22 @@ class CommandLine:
                 root.handlers[:], root.level = handlers, level
                 structlog.reset_defaults()
 
-    def alone(self, *arguments: str) -> Said:
-        """Run a command in a process of its own, as a shell does."""
+    def alone(self, *arguments: str, stdout: IO[str] | None = None) -> Said:
+        """Run a command in a process of its own, as a shell does; what it prints may go elsewhere."""
         command = [sys.executable, "-m", "duetime", *arguments]
         done = subprocess.run(
             command,
             cwd=self.folder,
             env=self.environment,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=stdout or subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
             timeout=SECONDS_MAX,
             check=False,
         )
         assert "Traceback" not in done.stderr, done.stderr
-        return Said(done.returncode, done.stdout, done.stderr)
+        return Said(done.returncode, done.stdout or "", done.stderr)
 
     def start(self, *arguments: str) -> "Worker":
         """Start a command that goes on until it is told to stop."""

@@ -23,7 +23,8 @@ STDOUT: Final = Path("-")
 _HEAD: Final = """\
 # Proposed by `duetime init --from-url`: read every line, and each line that is marked "FILL IN" with great care.
 # A marked line is a comment until you have settled it: remove the mark, and write what is true.
-# Then: `duetime doctor`, `duetime sweep --dry-run`. `duetime init --output -` prints all other keys and their meaning.
+# Then: `duetime migrate`, `duetime doctor`, `duetime sweep --dry-run`, and `duetime run`, which closes.
+# `duetime init --output -` prints all other keys and their meaning.
 """
 
 

@@ -260,7 +260,7 @@ def print_failures(failures: list[Failure], *, as_json: bool) -> None:
 def _print_story(story: Story) -> None:
     order = story.order
     left = f", {story.seconds_left:.0f} s left" if story.payable and story.seconds_left else ""
-    say(f"order {order.order_no}: {order.status}")
+    say(f"order {order.order_no}: {_in_words(order)}")
     say(f"  deadline   {shown_instant(order.expire_at) or 'none'}{left}")
     if order.closed_at or order.close_reason:
         say(f"  closed     {shown_instant(order.closed_at)} for {order.close_reason}, by {order.close_source}")
@@ -281,6 +281,13 @@ def _print_story(story: Story) -> None:
         say(f"  failure    {failure.stage.value}, {failure.failures} times, {failure.state.value}: {failure.error}")
     for fact in story.facts:
         say(f"  fact       {fact.type.value}{_when(fact.payload)}")
+
+
+def _in_words(order: Order) -> str:
+    """Write duetime's word for the state, and the shop's own value where that is another."""
+    if order.state is None:
+        return f"in a state that orders.states does not name ({order.status})"
+    return order.state.value if str(order.status) == order.state.value else f"{order.state.value} ({order.status})"
 
 
 def _when(payload: object) -> str:

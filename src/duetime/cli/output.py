@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
@@ -24,8 +25,13 @@ def on_terminal() -> bool:
 
 
 def say(text: str = "") -> None:
-    """Print a line on standard output."""
-    typer.echo(text)
+    """Print a line on standard output; once nobody reads it any more, the command goes on without."""
+    try:
+        typer.echo(text)
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def complain(text: str) -> None:

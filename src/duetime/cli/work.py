@@ -1,7 +1,8 @@
 """``duetime run`` and ``duetime sweep``: what keeps closing orders."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections import Counter
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
@@ -10,6 +11,7 @@ import typer
 from duetime import logs
 from duetime.app import Duetime
 from duetime.cli.common import (
+    FAILED,
     ConfigOption,
     JsonOption,
     VerboseOption,
@@ -39,6 +41,7 @@ PATIENCE_SECONDS: Final = 60.0
 LONGEST_PAUSE_SECONDS: Final = 8.0
 SHOWN_AT_MOST: Final = 20
 SHOWN_SAMPLES: Final = 5
+DAYS_SHOWN_AT_MOST: Final = 60
 
 
 AcceptOption = Annotated[
@@ -88,7 +91,10 @@ def sweep(
     if dry_run:
         _print_dry_run(settings, finish(_dry_run(settings)), as_json=as_json)
     elif once:
-        _print_pass(finish(_one_pass(settings, accept_backlog=accept_backlog)), as_json=as_json)
+        done = finish(_one_pass(settings, accept_backlog=accept_backlog))
+        _print_pass(done, as_json=as_json)
+        if done.blocked and not done.closed:
+            raise typer.Exit(FAILED)
     else:
         doing = "observing" if settings.closing.observes else "sweeping"
         complain(f"{doing} every {shown_duration(settings.sweep.interval)} until stopped; --once makes one pass")
@@ -305,6 +311,16 @@ def _print_pass(done: Report, *, as_json: bool) -> None:
         complain(f"and {len(done.blocked) - SHOWN_AT_MOST} more: see `duetime quarantine list`")
 
 
+def _by_time(by_day: Mapping[str, int]) -> tuple[str, tuple[str, str], list[tuple[str, int]]]:
+    """Answer a table of orders by day, or by month where there are more days than a person reads."""
+    if len(by_day) <= DAYS_SHOWN_AT_MOST:
+        return "by the day of the deadline (UTC)", ("day", "orders"), sorted(by_day.items())
+    by_month: Counter[str] = Counter()
+    for day, orders in by_day.items():
+        by_month[day[: len("2026-01")]] += orders
+    return "by the month of the deadline (UTC)", ("month", "orders"), sorted(by_month.items())
+
+
 async def _dry_run(settings: Settings) -> DryRun:
     async with opened(settings) as duetime:
         with Progress("looking for due orders") as progress:
@@ -347,7 +363,7 @@ def _print_dry_run(settings: Settings, found: DryRun, *, as_json: bool) -> None:
     if not found.orders:
         return
     say()
-    print_table("by the day of the deadline (UTC)", ("day", "orders"), sorted(found.by_day.items()))
+    print_table(*_by_time(found.by_day))
     if set(found.by_category) != {""}:
         say()
         print_table("by category", ("category", "orders"), sorted(found.by_category.items()))

@@ -110,7 +110,7 @@ class Verifying:
         for n in range(0, len(order_nos), self._options.page_size):
             page = await self._books.dossiers(order_nos[n : n + self._options.page_size])
             self._judge(page, Verdict(), suspects)
-        verdict.checked["quarantined"] += len(order_nos)
+        verdict.checked["failures"] += len(order_nos)
 
     def _judge(self, page: DossierPage, verdict: Verdict, suspects: dict[str, Finding]) -> None:
         for dossier in page.dossiers:

@@ -29,8 +29,11 @@ LEFT_SECONDS: Final = 8.0
 
 NEXT_STEPS: Final = (
     "1. write duetime.toml: the database in [store] url, your tables in [orders] and [[assets]]",
-    "2. duetime migrate",
-    "3. duetime run",
+    "   (`duetime init --from-url URL` reads your tables and proposes it)",
+    "2. duetime migrate            makes duetime's own tables and the deadline index",
+    "3. duetime doctor             checks what you described",
+    "4. duetime sweep --dry-run    tells what would close, and changes nothing",
+    "5. duetime run                closes",
 )
 
 
