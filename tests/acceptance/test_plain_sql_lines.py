@@ -22,12 +22,12 @@ LINES = {"table": "line", "order_no": "order_no", "ref": "sku", "quantity": "num
 BY_KEY = {"table": "line", "order_id": "order_id", "ref": "sku"}
 
 
-async def printed(url: str, source: dict[str, str], folder: Path) -> PlainSql:
-    assets = [Asset.model_validate({**STOCK, "from": source})]
+async def printed(url: str, source: dict[str, str], folder: Path, *more: dict[str, object]) -> PlainSql:
+    assets = [Asset.model_validate(one) for one in ({**STOCK, "from": source}, *more)]
     options = SqlOptions(async_url(url).render_as_string(hide_password=False), OrdersTable(), assets)
     store = SqlStore(options, clock=SystemClock())
     try:
-        recipes = {name: await store.recipe(name) for name in ("pay", "cancel")}
+        recipes = {name: await store.recipe(name) for name in ("place", "pay", "cancel")}
     finally:
         await store.aclose()
     path = folder / "recipes.json"
@@ -45,7 +45,7 @@ def by_hand(url: str, plain: PlainSql, name: str, no: str) -> None:
         cursor.execute("COMMIT")
 
 
-@pytest.mark.parametrize(
+KINDS = pytest.mark.parametrize(
     "kind",
     [
         "sqlite",
@@ -53,6 +53,43 @@ def by_hand(url: str, plain: PlainSql, name: str, no: str) -> None:
         pytest.param("mariadb", marks=pytest.mark.services),
     ],
 )
+PIECES: dict[str, object] = {
+    "kind": "voucher", "storage": "instance", "table": "voucher", "key": "id", "state": "state",
+    "held_value": "held", "free_value": "free", "from": {"table": "voucher", "order_id": "order_id", "ref": "id"},
+}  # fmt: skip
+
+
+@KINDS
+@pytest.mark.parametrize("source", [LINES, BY_KEY], ids=["by number", "by key"])
+async def test_placing_writes_the_lines_that_tell_what_is_held(
+    kind: DatabaseKind, source: dict[str, str], fresh_database: FreshDatabase, tmp_path: Path
+) -> None:
+    url = fresh_database(kind)
+    prepare(url)
+    run_sql(url, "CREATE TABLE line (order_no varchar(64), order_id bigint, sku varchar(64), num integer)")
+    run_sql(url, "CREATE TABLE voucher (id varchar(64) PRIMARY KEY, state varchar(9), order_id bigint)")
+    run_sql(url, "CREATE INDEX line_order_no ON line (order_no);\nCREATE INDEX line_order_id ON line (order_id)")
+    run_sql(url, "CREATE INDEX voucher_order_id ON voucher (order_id);\nINSERT INTO voucher VALUES ('v', 'free', NULL)")
+    run_sql(url, "INSERT INTO stock (sku_id, available) VALUES ('x', 9), ('y', 9)")
+    plain = await printed(url, source, tmp_path, PIECES)
+    values: dict[str, Any] = {"order_no": "a", "event_id": str(uuid4()), "timeout_seconds": 600, "category": None}
+    values |= {"amount": 5, "currency": "CNY"}
+    assert plain.recipes["place"]["parameters"].keys() <= {*values, "ref", "quantity"}
+    with closing(connected(url)) as connection:
+        cursor = connection.cursor()
+        cursor.execute(plain.opening("place"))
+        plain.place(cursor, values, [("stock", "x", 2), ("stock", "y", 3), ("voucher", "v", 1)])
+        cursor.execute("COMMIT")
+    by_hand(url, plain, "cancel", "a")
+    found = run_sql(url, "SELECT kind, ref, quantity FROM duetime_hold ORDER BY kind, ref")
+    counted = [2, 3] if "quantity" in source else [1, 1]
+    assert [tuple(row) for row in found] == [
+        ("stock", "x", counted[0]), ("stock", "y", counted[1]), ("voucher", "v", 1)
+    ]  # fmt: skip
+    assert tuple(run_sql(url, "SELECT available FROM stock WHERE sku_id = 'x'")[0]) == (7,)
+
+
+@KINDS
 async def test_lines_become_holds_as_the_order_ends(
     kind: DatabaseKind, fresh_database: FreshDatabase, tmp_path: Path
 ) -> None:

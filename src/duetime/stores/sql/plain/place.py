@@ -3,7 +3,7 @@
 from typing import Final
 
 from duetime.event import FactType
-from duetime.shop import Asset
+from duetime.shop import Asset, FromLines, TableName, split_table
 from duetime.stores.sql.plain.recipes import Recipe, Recipes, Step
 
 POLICY: Final = "plain SQL"
@@ -63,22 +63,67 @@ def _order(recipes: Recipes, deadline: str, parameters: dict[str, str]) -> Step:
 def _taking(recipes: Recipes, asset: Asset, parameters: dict[str, str]) -> list[Step]:
     steps = [] if asset.storage == "remote" else [_take(recipes, asset, parameters)]
     if asset.from_lines is not None:
+        steps += _line(recipes, asset, parameters)
         return steps
-    parameters["ref"] = "each thing taken: the key of its row as text" + (
-        ", several columns as a JSON array" if any(len(one.key or ()) > 1 for one in recipes.assets) else ""
-    )
-    parameters["quantity"] = "how much of it; lines of one thing are added up first"
+    _ref_and_quantity(recipes, parameters)
     values = {"kind": recipes.words.literal(asset.kind), "ref": recipes.small("ref")}
     hold = recipes.text(_HOLD, quantity=recipes.big("quantity"), **values)
     says = f"Remember each {asset.kind} taken, for duetime to give back or use up."
     return [*steps, Step(f"hold_{asset.kind}", says, hold, rows=1, repeat=True)]
 
 
+def _ref_and_quantity(recipes: Recipes, parameters: dict[str, str], *, quantity: bool = True) -> None:
+    parameters["ref"] = "each thing taken: the key of its row as text" + (
+        ", several columns as a JSON array" if any(len(one.key or ()) > 1 for one in recipes.assets) else ""
+    )
+    if quantity:
+        parameters["quantity"] = "how much of it; lines of one thing are added up first"
+
+
+def _key_parameters(asset: Asset) -> list[tuple[str, str]]:
+    """Name the parameters for an asset's key, and the columns that they are for."""
+    key = asset.key or ("",)
+    return [("ref", key[0])] if len(key) == 1 else [(one, one) for one in key]
+
+
+def _line(recipes: Recipes, asset: Asset, parameters: dict[str, str]) -> list[Step]:
+    """Insert the shop's own line, from which the hold is read; none where the order's or the piece's row names it."""
+    source = asset.from_lines
+    if source is None or source.qualified in (recipes.orders.settings.qualified, _own_table(asset)):
+        return []
+    names = [name for name, _ in _key_parameters(asset)]
+    _ref_and_quantity(recipes, parameters, quantity=source.quantity is not None)
+    columns = [source.order_no or source.order_id or "", *source.ref]
+    values = [_order_named(recipes, source), *(f":{name}" for name in names)]
+    if source.quantity is not None:
+        columns.append(source.quantity)
+        values.append(":quantity")
+    listed = ", ".join(recipes.quoted(column) for column in columns)
+    sql = f"INSERT INTO {recipes.named_text(source.qualified)} ({listed})\nVALUES ({', '.join(values)})"
+    says = (
+        f"Your own INSERT of each line, with all columns that you have; duetime reads from them who holds {asset.kind}."
+    )
+    return [Step(f"line_{asset.kind}", says, sql, rows=1, repeat=True)]
+
+
+def _own_table(asset: Asset) -> TableName | None:
+    return None if asset.table is None else split_table(asset.table)
+
+
+def _order_named(recipes: Recipes, source: FromLines) -> str:
+    """Say by which value a row names its order."""
+    if source.order_no is not None:
+        return ":order_no"
+    return recipes.text("(SELECT {id} FROM {orders} WHERE {number} = :order_no)", id=recipes.column("id"))
+
+
 def _take(recipes: Recipes, asset: Asset, parameters: dict[str, str]) -> Step:
     table = recipes.asset_table(asset.kind)
-    names = [("ref", asset.key[0])] if asset.key and len(asset.key) == 1 else [(key, key) for key in asset.key or ()]
+    names = _key_parameters(asset)
     where = [f"{recipes.quoted(column)} = :{name}" for name, column in names]
     parameters |= {name: f"column {column} of {asset.table}" for name, column in names if name != "ref"}
+    if asset.from_lines is not None and len(names) == 1:
+        _ref_and_quantity(recipes, parameters, quantity=asset.storage == "counter")
     values, quantity = [], recipes.big("quantity")
     available, held, state = (table.column(role) for role in ("available", "held", "state"))
     if available is not None:
@@ -92,6 +137,9 @@ def _take(recipes: Recipes, asset: Asset, parameters: dict[str, str]) -> Step:
         name, literal = recipes.quoted(state), recipes.words.literal
         values.append(f"{name} = {literal(asset.held_value)}")
         where.append(f"{name} = {literal(asset.free_value)}")
+    source = asset.from_lines
+    if source is not None and source.qualified == _own_table(asset):
+        values.append(f"{recipes.quoted(source.order_no or source.order_id or '')} = {_order_named(recipes, source)}")
     sql = f"UPDATE {recipes.named(table.table)}\nSET {', '.join(values)}\nWHERE {' AND '.join(where)}"
     says = (
         f"Take each {asset.kind}, always in the order of their keys, so that two carts never wait for each other. "
@@ -119,8 +167,16 @@ def _fact(recipes: Recipes, told: str) -> Step:
 
 
 def _limits(recipes: Recipes) -> tuple[str, ...]:
-    kinds = [asset.kind for asset in recipes.assets if asset.from_lines is not None]
-    return (f"No holds on {', '.join(kinds)} are written: duetime reads them from your order lines.",) if kinds else ()
+    lined = [asset for asset in recipes.assets if asset.from_lines is not None]
+    kinds = [asset.kind for asset in lined]
+    own = recipes.orders.settings.qualified
+    named = [
+        f"The order's row names its {asset.kind}: {', '.join(asset.from_lines.ref)} belongs into its INSERT."
+        for asset in lined
+        if asset.from_lines is not None and asset.from_lines.qualified == own
+    ]
+    read = f"No holds on {', '.join(kinds)} are written: duetime reads them from your own rows."
+    return (read, *named) if kinds else ()
 
 
 _HOLD: Final = """\
