@@ -7,7 +7,8 @@ DuetimeError
 │   ├── StoreUnavailable   not reachable, or the connection was lost: try again later
 │   ├── StoreConflict      deadlock, lock time-out or serialization failure: try again now
 │   ├── StoreRefused       a constraint or a trigger of the shop forbids this row
-│   └── StoreMisfit        a table, a column or a right is missing: nothing of this kind can be done
+│   └── StoreMisfit        a table or a column is missing: nothing of this kind can be done
+│       └── StoreDenied    a right is missing, or the account may not enter at all
 ├── BatchBlocked           one order of a batch cannot be written as things are; names the row
 └── TriggerError, PublisherError
 """
@@ -56,6 +57,10 @@ class StoreRefused(StoreError):
 
 class StoreMisfit(StoreError):
     """The database is not as it was described: a table, a column or a right is missing. It concerns every order."""
+
+
+class StoreDenied(StoreMisfit):
+    """The database refuses this account: it may not enter, or a right is missing; the message names what for."""
 
 
 class BatchBlocked(DuetimeError):

@@ -13,7 +13,8 @@ Rules for implementations, checked by ``duetime.testing.StoreSuite``:
 * A transaction that stands still for five seconds is ended by the store, so that a frozen process cannot keep the
   shop's rows (where the store is a server).
 * Deadlock, serialization failure, lock time-out: ``StoreConflict``. Connection lost or store away:
-  ``StoreUnavailable``. A constraint: ``StoreRefused``. A missing table, column or right: ``StoreMisfit``.
+  ``StoreUnavailable``. A constraint: ``StoreRefused``. A missing table or column: ``StoreMisfit``; a right: its
+  ``StoreDenied``.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import CommandLine
+from tests.support.patient import patients
 from tests.support.shops import clean_shop, empty_shop, new_shop, shared_shop, shop, shop_url
 
-__all__ = ["clean_shop", "empty_shop", "new_shop", "shared_shop", "shop", "shop_url"]
+__all__ = ["clean_shop", "empty_shop", "new_shop", "patients", "shared_shop", "shop", "shop_url"]
 
 
 @pytest.fixture

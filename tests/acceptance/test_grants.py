@@ -175,6 +175,45 @@ async def test_the_printed_rights_are_enough_and_each_is_needed(shop: ShopDataba
     assert [right for right in needless if not right.only_looks] == []
 
 
+async def test_a_right_that_is_missing_is_called_that(shop: ShopDatabase, tmp_path: Path) -> None:
+    await shop.add_skus(1)
+    async with account(shop) as of:
+        lacking = re.compile("INSERT.*duetime_sweep_run")
+        granted = [right.statement("GRANT", of.role) for right in rights_of(await printed(shop, of.name))]
+        await shop.execute(*(statement for statement in granted if not lacking.search(statement)))
+        said = await asyncio.to_thread(CommandLine(of.url, tmp_path), "sweep", "--once")
+    assert said.code == 1
+    assert said.err.startswith("duetime: access denied (the account is the one of store.url"), said.err
+    assert "`duetime sql grants`" in said.err
+    assert "duetime_sweep_run" in said.err
+    assert shop.words.zoned or of.name in said.err
+
+
+async def test_a_table_that_the_account_may_not_see_is_perhaps_there(shop: ShopDatabase, tmp_path: Path) -> None:
+    """MariaDB hides tables on which an account has no right at all."""
+    if shop.words.zoned:
+        return
+    async with account(shop) as of:
+        granted = [right.statement("GRANT", of.role) for right in rights_of(await printed(shop, of.name))]
+        await shop.execute(*(statement for statement in granted if "duetime_sweep_run" not in statement))
+        command = CommandLine(of.url, tmp_path)
+        said = [await asyncio.to_thread(command, *words) for words in (["sweep", "--once"], ["doctor"])]
+    assert all("or this account has no right on them: see `duetime sql grants`" in one.err + one.out for one in said)
+
+
+async def test_an_account_that_may_not_enter_is_told_so(shop: ShopDatabase, tmp_path: Path) -> None:
+    """Only MariaDB tells by a number: to PostgreSQL's driver this is one failed connection among others."""
+    if shop.words.zoned:
+        return
+    async with account(shop) as of:
+        command = CommandLine(of.url, tmp_path)
+        said = await asyncio.to_thread(command, "sweep", "--once")
+        looked = await asyncio.to_thread(command, "doctor")
+    assert said.err.startswith("duetime: access denied (the account is the one of store.url"), said.err
+    assert f"refuses this account: for user '{of.name}'" in looked.out
+    assert "does not answer" not in looked.out
+
+
 async def test_tables_in_other_schemas_and_columns_of_the_shop_are_named_in_full(shop: ShopDatabase) -> None:
     """Odd names are quoted, and a counter without ``held`` gets no right on such a column."""
     schema = await shop.schema('Shop "Ж"')

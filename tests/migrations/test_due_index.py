@@ -175,6 +175,19 @@ async def test_the_shops_own_condition_is_part_of_a_partial_index(database: Data
     assert (await database.migrator(orders).run()).index_built is False
 
 
+async def test_an_index_that_is_replaced_is_said_to_be_and_why(database: Database) -> None:
+    await bare_orders(database)
+    await database.migrator(bare_table()).run()
+    said: list[str] = []
+    await database.migrator(bare_table(only="order_no <> 'cod'")).run(progress=said.append)
+    replaced = [words for words in said if "in its place" in words]
+    if database.kind == "mariadb":
+        assert replaced == [], "there the index has no condition"
+        return
+    (words,) = replaced
+    assert words.startswith("deadline index: duetime_due_orders was made for another condition (")
+
+
 async def test_an_index_left_invalid_is_removed_and_built_again(postgresql: Database) -> None:
     await postgresql.fill_sample_shop(10)
     await postgresql.migrator().run()

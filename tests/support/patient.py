@@ -1,20 +1,23 @@
 """A database that is well until a test breaks one thing of it, and what the doctor says about it."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from duetime import Duetime
 from duetime.clock import SystemClock
 from duetime.config.database_url import async_url
-from duetime.doctor import Line, examine
+from duetime.doctor import Grade, Line, examine
 from duetime.settings import Settings, load_settings
 from duetime.shop import Asset
 from duetime.wiring import doctor_checks, migrator
+from tests.support.databases import fresh_name
+from tests.support.servers import DatabaseServer, run_apart
 
 ORDER = "INSERT INTO orders (order_no, status, expire_at) VALUES ('%s', '%s', %s)"
 HEALTHY = (
@@ -31,6 +34,9 @@ HEALTHY = (
     ),
 )
 TABLES = ("orders", "stock", "coupon", "duetime_hold", "duetime_outbox", "duetime_quarantine", "duetime_sweep_run")
+
+KINDS = ["sqlite", *(pytest.param(kind, marks=pytest.mark.services) for kind in ("postgresql", "mariadb"))]
+INDEX = "duetime_due_orders"
 
 
 @dataclass
@@ -109,3 +115,35 @@ class _Shifted(SystemClock):
 
     def now(self) -> datetime:
         return super().now() + self._ahead
+
+
+@pytest.fixture(scope="module")
+def patients(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], Patient]]:
+    """A function from a kind to the one database of it that these tests use in turn."""
+    made: dict[str, Patient] = {}
+    servers: list[tuple[DatabaseServer, str]] = []
+
+    def patient(kind: str) -> Patient:
+        if kind not in made:
+            made[kind] = Patient(kind, url(kind))
+            run_apart(migrator(made[kind].settings()).run(sample_shop=True))
+        run_apart(made[kind].recover())
+        return made[kind]
+
+    def url(kind: str) -> str:
+        if kind == "sqlite":
+            return f"sqlite:///{tmp_path_factory.mktemp('doctor')}/shop.db"
+        server: DatabaseServer = request.getfixturevalue(f"{kind}_server")
+        servers.append((server, fresh_name()))
+        return server.create(servers[-1][1])
+
+    yield patient
+    for server, name in servers:
+        server.drop(name)
+
+
+def not_well(lines: Sequence[Line]) -> list[Line]:
+    """Answer the lines that ask for somebody."""
+    return [line for line in lines if line.grade in {Grade.WARNING, Grade.FAILED}]

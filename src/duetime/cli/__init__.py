@@ -22,6 +22,7 @@ from duetime.errors import (
     DuetimeError,
     InvalidInput,
     StoreConflict,
+    StoreDenied,
     StoreMisfit,
     StoreRefused,
     StoreUnavailable,
@@ -31,6 +32,9 @@ _STORE_SAYS = {
     StoreUnavailable: "the database is away: ",
     StoreConflict: "others were in the way, try again: ",
     StoreRefused: "the database refused a row: ",
+    StoreDenied: (
+        "access denied (the account is the one of store.url; `duetime sql grants` prints the rights that it needs): "
+    ),
     StoreMisfit: "the database is not as described: ",
 }
 

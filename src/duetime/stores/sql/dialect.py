@@ -58,6 +58,8 @@ class SqlDialect(ABC):
     oldest: ClassVar[tuple[int, ...]]
     capabilities: ClassVar[StoreCapabilities] = StoreCapabilities(row_locks=True, own_clock=True, outlives_process=True)
     partial_indexes: ClassVar[bool] = True
+    where_absent: ClassVar[str] = "run `duetime migrate`"
+    """What to do where tables of our own are not found."""
 
     @abstractmethod
     def engine(self, url: str, *, pool_size: int) -> AsyncEngine:
@@ -128,6 +130,10 @@ class SqlDialect(ABC):
     def trouble(self, error: BaseException) -> type[StoreError] | None:
         """Classify a driver's error by its code; None where the code says nothing."""
 
+    def words(self, error: BaseException) -> str:
+        """Answer what a driver's error says."""
+        return str(error).strip() or type(error).__name__
+
     def failure(self, error: BaseException) -> Exception:
         """Turn a driver's error into one of the contract's, with the database's own words but no parameters.
 
@@ -135,7 +141,7 @@ class SqlDialect(ABC):
         only hide it.
         """
         original = error.orig if isinstance(error, StatementError) and error.orig is not None else error
-        words = str(original).strip() or type(original).__name__
+        words = self.words(original)
         if isinstance(original, OSError | EOFError | PoolTimeout) or getattr(error, "connection_invalidated", False):
             return StoreUnavailable(words)
         if isinstance(error, StatementError) and not isinstance(error, DBAPIError):

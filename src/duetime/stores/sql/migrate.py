@@ -49,11 +49,11 @@ class MigrationReport:
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """The indexes that serve the due query, ours first; ``leftover``: ours is there and does not serve."""
+    """The indexes that serve the due query, ours first; ``misfit``: what is wrong with ours where it does not."""
 
     wanted: str
     serving: tuple[str, ...]
-    leftover: bool
+    misfit: str = ""
 
 
 def newest_revision() -> str:
@@ -129,7 +129,8 @@ class Migrator:
         serving = sorted(
             (index.name for index in found if ground.serving(table, [index])), key=lambda name: name != ours
         )
-        return IndexState(ours, tuple(serving), ours not in serving and any(index.name == ours for index in found))
+        leftover = None if ours in serving else ground.leftover(found)
+        return IndexState(ours, tuple(serving), "" if leftover is None else ground.wanted.misfit(leftover))
 
     def sql(self, *, shop_ddl: bool = True, sample_shop: bool = False, since: str | None = None) -> str:
         """Print what ``run`` would execute, without any server; ``since`` leaves out revisions that are there."""

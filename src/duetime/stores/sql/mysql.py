@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, Insert, Table, bindparam, event, func, lit
 from sqlalchemy.dialects import mysql
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from duetime.errors import StoreConflict, StoreError, StoreMisfit, StoreRefused, StoreUnavailable
+from duetime.errors import StoreConflict, StoreDenied, StoreError, StoreMisfit, StoreRefused, StoreUnavailable
 from duetime.hold import HeldHold, HoldState
 from duetime.stores.sql.dialect import (
     COMPACT,
@@ -59,9 +59,10 @@ LOST = frozenset(
         4031,
     }
 )
-MISFITS = frozenset({1044, 1045, 1046, 1049, 1054, 1064, 1142, 1143, 1146, 1227, 1305, 1370})
-"""Errors that concern every order: rights, databases, tables, columns. Any other code may be one row's alone (a
-constraint, or a number that a trigger of the shop chose itself)."""
+DENIED = frozenset({1044, 1045, 1142, 1143, 1227, 1370})
+MISFITS = frozenset({1046, 1049, 1054, 1064, 1146, 1305})
+"""Errors that concern every order, as ``DENIED`` does: databases, tables, columns. Any other code may be one row's
+alone (a constraint, or a number that a trigger of the shop chose itself)."""
 
 _SESSION = (
     "SET SESSION transaction_isolation = 'READ-COMMITTED'",
@@ -86,6 +87,9 @@ class MySQL(SqlDialect):
     oldest: ClassVar[tuple[int, ...]] = (8, 0, 1)
     oldest_mariadb: ClassVar[tuple[int, ...]] = (10, 6)
     partial_indexes: ClassVar[bool] = False
+    where_absent: ClassVar[str] = (
+        f"{SqlDialect.where_absent}, or this account has no right on them: see `duetime sql grants`"
+    )
 
     def engine(self, url: str, *, pool_size: int) -> AsyncEngine:
         """Make an engine whose sessions are set up once, when they connect.
@@ -182,7 +186,17 @@ class MySQL(SqlDialect):
             return StoreConflict
         if code in LOST:
             return StoreUnavailable
+        if code in DENIED:
+            return StoreDenied
         return StoreMisfit if code in MISFITS else StoreRefused
+
+    def words(self, error: BaseException) -> str:
+        """Say of a missing right who lacks it on what, as the server does; its own "Access denied" is left out."""
+        match error.args:
+            case (int(code), str(said)) if code in DENIED:
+                return f"{said.removeprefix('Access denied').lstrip(' ;')} ({code})"
+            case _:
+                return super().words(error)
 
 
 def _set_up_session(connection: Any, _record: object) -> None:  # noqa: ANN401 - the driver's own connection

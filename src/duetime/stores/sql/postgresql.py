@@ -39,16 +39,19 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from duetime.errors import StoreConflict, StoreError, StoreMisfit, StoreRefused, StoreUnavailable
+from duetime.errors import StoreConflict, StoreDenied, StoreError, StoreMisfit, StoreRefused, StoreUnavailable
 from duetime.hold import HeldHold, HoldState
 from duetime.stores.sql.dialect import COMPACT, IDLE_SECONDS, LOCK_WAIT_SECONDS, Rows, SqlDialect, bind, bound, numbers
 from duetime.stores.sql.schema import OwnTables
 
 CONFLICTS = frozenset({"40001", "40P01", "55P03", "57014"})
 LOST = frozenset({"25006", "25P03", "57P01", "57P02", "57P03", "53300", "57P05"})
-MISFITS = ("0A", "28", "3D", "3F", "42")
-"""Classes of SQLSTATE that concern every order: rights, databases, schemas, tables, columns. Any other may be one
-row's alone (a constraint, or a code that a trigger of the shop chose itself)."""
+MISFITS = ("0A", "3D", "3F", "42")
+"""Classes of SQLSTATE that concern every order, as the two below do: databases, schemas, tables, columns. Any other
+may be one row's alone (a constraint, or a code that a trigger of the shop chose itself)."""
+
+DENIED = "42501"
+NO_ENTRY = "28"
 
 _BOUNDS = {
     "idle_in_transaction_session_timeout": f"{IDLE_SECONDS}s",
@@ -201,6 +204,8 @@ class PostgreSQL(SqlDialect):
             return StoreConflict
         if state in LOST or state.startswith(("08", "53", "58")):
             return StoreUnavailable
+        if state == DENIED or state.startswith(NO_ENTRY):
+            return StoreDenied
         return StoreMisfit if state.startswith(MISFITS) else StoreRefused
 
 

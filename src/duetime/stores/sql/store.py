@@ -159,7 +159,8 @@ class SqlStore:
     def _check_own_tables(self, connection: Connection) -> None:
         missing = self._missing_tables(connection)
         if missing:
-            msg = f"store.url: duetime's own tables are missing ({', '.join(missing)}): run `duetime migrate`"
+            absent = f"duetime's own tables are missing ({', '.join(missing)})"
+            msg = f"store.url: {absent}: {self._dialect.where_absent}"
             raise ConfigError([msg])
 
     async def statements(self) -> Statements:

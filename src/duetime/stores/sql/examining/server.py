@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from duetime.clock import Clock
 from duetime.doctor import Found, failed, ok, warning
-from duetime.errors import StoreError
+from duetime.errors import StoreDenied, StoreError
 from duetime.stores.sql.dialect import IDLE_SECONDS
 from duetime.stores.sql.examining.desk import Desk, Terms
 from duetime.stores.sql.store import SqlStore
@@ -39,6 +39,12 @@ class ServerDesk(Desk):
         """See that it answers."""
         try:
             await self._one("SELECT 1")
+        except StoreDenied as error:
+            return failed(
+                f"{self._store.address} answers, and refuses this account: {' '.join(str(error).split())}",
+                "see the user, the password and the database in store.url; `duetime sql grants`, asked by somebody who "
+                "may, prints the rights that this account needs",
+            )
         except StoreError as error:
             words = " ".join(str(error).split())
             return failed(

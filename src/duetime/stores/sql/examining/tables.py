@@ -14,6 +14,7 @@ from duetime.errors import ConfigError, StoreError
 from duetime.store import DueQuery
 from duetime.stores.sql.examining.desk import Desk, Terms
 from duetime.stores.sql.migrate import Migrator, newest_revision
+from duetime.stores.sql.migrating.due_index import ANOTHER_CONDITION
 from duetime.stores.sql.rights import PLACING, Grant
 from duetime.stores.sql.statements import Statements
 from duetime.stores.sql.store import SqlStore, SqlTransaction
@@ -43,7 +44,7 @@ class TablesDesk(Desk):
         """See that they are there, and as this release wants them."""
         missing = await self._store.missing_tables()
         if missing:
-            return failed(f"duetime's own tables are missing: {', '.join(missing)}", "run `duetime migrate`")
+            return failed(f"duetime's own tables are missing: {', '.join(missing)}", self._store.dialect.where_absent)
         try:
             revision = await self._migrator.revision()
         except (DBAPIError, StoreError):
@@ -169,10 +170,15 @@ class TablesDesk(Desk):
         state = await self._migrator.deadline_index()
         if state.serving:
             return ok(f"the deadlines have the index {state.serving[0]}")
-        half = f": {state.wanted} is not as it must be, or was left half built" if state.leftover else ""
-        return failed(
-            f"no index of {self._terms.orders.table} serves the due query{half}", "run `duetime migrate`, at any time"
+        words, remedy = (
+            f"no index of {self._terms.orders.table} serves the due query",
+            "run `duetime migrate`, at any time",
         )
+        if state.misfit:
+            words, remedy = f"{words}: {state.wanted} {state.misfit}", f"{remedy}: it builds another in its place"
+        if state.misfit.startswith(ANOTHER_CONDITION):
+            remedy += "; or set orders.only and orders.states back, where that change was not meant"
+        return failed(words, remedy)
 
     async def index_use(self) -> Found:
         """Ask the planner about the very statement that looks for due orders."""

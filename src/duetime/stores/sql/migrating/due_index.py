@@ -17,6 +17,9 @@ from sqlalchemy import Dialect, literal
 from duetime.shop import OrdersTable, StateValue
 
 PREFIX: Final = "duetime_due_"
+ANOTHER_CONDITION: Final = "was made for another condition"
+
+_WHERE: Final = " WHERE "
 
 _NAME_BYTES: Final = 63
 _DIGEST_LENGTH: Final = 8
@@ -40,7 +43,8 @@ class FoundIndex:
 
     ``columns``: plain columns in ascending order; the list ends before an expression, a prefix or a descending one.
     ``complete``: the list is the whole key. ``where``: its condition, as the database words it.
-    ``usable``: the planner may choose it. ``note``: what we wrote beside it when we made it.
+    ``usable``: the planner may choose it. ``note``: what we wrote beside it when we made it. ``finished``: its building
+    came to an end.
     """
 
     name: str
@@ -49,6 +53,13 @@ class FoundIndex:
     where: str | None = None
     usable: bool = True
     note: str | None = None
+    finished: bool = True
+
+    @property
+    def made_for(self) -> str:
+        """The condition it was made for: as we wrote it then, or as the database words it."""
+        noted = (self.note or "").partition(_WHERE)[2]
+        return noted or self.where or "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +94,7 @@ class DueIndex:
     def definition(self, dialect: Dialect) -> str:
         """Answer the key and the condition as CREATE INDEX takes them."""
         quote = dialect.identifier_preparer.quote_identifier
-        where = "" if self.condition is None else f" WHERE {self.condition}"
+        where = "" if self.condition is None else f"{_WHERE}{self.condition}"
         return f"({', '.join(quote(column) for column in self.columns)}){where}"
 
     def is_served_by(self, found: FoundIndex, ordering: Ordering) -> bool:
@@ -95,6 +106,16 @@ class DueIndex:
             fits = self.condition is None or (len(self.pending) == 1 and self.only is None)
             return fits and self._leads(found, (self.status, self.expire_at), ordering)
         return self._is_condition(found) and self._leads(found, (self.expire_at,), ordering)
+
+    def misfit(self, found: FoundIndex) -> str:
+        """Say of an index under our name that does not serve what is wrong with it."""
+        if not found.finished:
+            return "was left half built"
+        if found.columns != self.columns:
+            return f"has the columns {', '.join(found.columns) or 'none'}, not {', '.join(self.columns)}"
+        if self.condition is not None and not (found.where and self._is_condition(found)):
+            return f"{ANOTHER_CONDITION} ({found.made_for}) than the config has now: {self.condition}"
+        return "is none that the due query can use"
 
     def _leads(self, found: FoundIndex, wanted: tuple[str, ...], ordering: Ordering) -> bool:
         rest = found.columns[len(wanted) :]

@@ -232,11 +232,18 @@ class Ground(ABC):
         if serving is not None:
             self.job.progress(f"deadline index: {serving.name} on {self.job.orders.table} serves")
             return serving.name, False
+        leftover = self.leftover(found)
+        if leftover is not None:
+            why = self.wanted.misfit(leftover)
+            self.job.progress(f"deadline index: {leftover.name} {why}; another is built in its place")
         self.job.progress(f"deadline index: building {self.wanted.name} on {self.job.orders.table}")
-        leftover = next((index for index in found if index.name == self.wanted.name), None)
         await self.build(connection, table, leftover)
         self.job.progress(f"deadline index: {self.wanted.name} is ready")
         return self.wanted.name, True
+
+    def leftover(self, found: list[FoundIndex]) -> FoundIndex | None:
+        """Answer what is there under our index's name."""
+        return next((index for index in found if index.name == self.wanted.name), None)
 
     def serving(self, table: ShopTable, found: list[FoundIndex]) -> FoundIndex | None:
         """Answer an index that the due query can use, ours before others."""

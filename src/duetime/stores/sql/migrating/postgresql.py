@@ -8,6 +8,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from sqlalchemy import Row
@@ -40,7 +41,7 @@ SELECT c.oid::bigint AS oid, n.nspname AS schema, c.relname AS name, c.relkind::
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass(:table)
 """
 _INDEXES: Final = """
-SELECT c.relname AS name, i.indisvalid AND i.indisready AND i.indislive AND m.amname = 'btree' AS usable,
+SELECT c.relname AS name, i.indisvalid AND i.indisready AND i.indislive AS finished, m.amname = 'btree' AS is_btree,
        pg_get_expr(i.indpred, i.indrelid) AS where, obj_description(c.oid, 'pg_class') AS note,
        ARRAY(SELECT CASE WHEN i.indoption[k.n - 1] = 0 THEN a.attname::text END
              FROM generate_series(1, i.indnkeyatts::int) AS k(n)
@@ -174,7 +175,9 @@ class PostgreSQLGround(Ground):
 def _found(row: Row[Any]) -> FoundIndex:
     plain = row.columns[: row.columns.index(None)] if None in row.columns else row.columns
     complete = len(plain) == len(row.columns)
-    return FoundIndex(row.name, tuple(plain), complete=complete, where=row.where, usable=row.usable, note=row.note)
+    usable = row.finished and row.is_btree
+    index = FoundIndex(row.name, tuple(plain), complete=complete, where=row.where, usable=usable, note=row.note)
+    return replace(index, finished=row.finished)
 
 
 def _words(row: Row[Any]) -> str:
