@@ -176,14 +176,20 @@ def test_dry_run_over_many_days_is_summed_up_by_month(on_sqlite: CommandLine) ->
     assert len(on_sqlite("sweep", "--dry-run", "--json").data["by_day"]) == 61
 
 
-@pytest.mark.parametrize("words", [["sql"], ["sweep", "--dry-run"], ["init", "--output", "-"]])
-def test_a_reader_that_goes_away_is_no_failure(on_sqlite: CommandLine, words: list[str]) -> None:
-    on_sqlite.add_orders(3, late=HOUR, hold=False)
+PRINTING = (["sql"], ["sweep", "--dry-run"], ["init", "--output", "-"], ["--help"], ["sweep", "--help"], ["doctor"])
+
+
+@pytest.mark.parametrize("words", PRINTING, ids=" ".join)
+@pytest.mark.parametrize("both", [False, True], ids=["|", "2>&1 |"])
+def test_a_reader_that_goes_away_is_no_failure(on_sqlite: CommandLine, words: list[str], *, both: bool) -> None:
+    (bad, *_) = on_sqlite.add_orders(3, late=HOUR, hold=False)
+    on_sqlite.shop(lambda hand: hand.add_holds([HeldHold(bad, Hold("seat", "a-1", 1))]))
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "w") as nobody:
-        said = on_sqlite.alone(*words, stdout=nobody)
-    assert (said.code, said.err) == (0, "")
+        said = on_sqlite.alone(*words, stdout=nobody, stderr=nobody if both else None)
+    blocked = f"order {bad} would be blocked: " if words[-1] == "--dry-run" and not both else ""
+    assert (said.code, said.err.startswith(blocked), bool(said.err)) == (0, True, bool(blocked)), said.err
 
 
 def test_dry_run_tells_what_would_be_blocked(duetime: CommandLine) -> None:

@@ -79,7 +79,7 @@ class CommandLine:
                 root.handlers[:], root.level = handlers, level
                 structlog.reset_defaults()
 
-    def alone(self, *arguments: str, stdout: IO[str] | None = None) -> Said:
+    def alone(self, *arguments: str, stdout: IO[str] | None = None, stderr: IO[str] | None = None) -> Said:
         """Run a command in a process of its own, as a shell does; what it prints may go elsewhere."""
         command = [sys.executable, "-m", "duetime", *arguments]
         done = subprocess.run(
@@ -88,13 +88,13 @@ class CommandLine:
             env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=stdout or subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=stderr or subprocess.PIPE,
             text=True,
             timeout=SECONDS_MAX,
             check=False,
         )
-        assert "Traceback" not in done.stderr, done.stderr
-        return Said(done.returncode, done.stdout or "", done.stderr)
+        assert "Traceback" not in (done.stderr or ""), done.stderr
+        return Said(done.returncode, done.stdout or "", done.stderr or "")
 
     def start(self, *arguments: str) -> "Worker":
         """Start a command that goes on until it is told to stop."""

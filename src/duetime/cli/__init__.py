@@ -16,7 +16,7 @@ import typer
 
 from duetime.cli.app import command
 from duetime.cli.common import FAILED, INTERRUPTED, WRONG_USAGE
-from duetime.cli.output import complain
+from duetime.cli.output import complain, outlive_readers
 from duetime.errors import (
     ConfigError,
     DuetimeError,
@@ -50,6 +50,7 @@ class _WrongUsage(Protocol):
 
 def main() -> NoReturn:
     """Run the command that the process was started with, and end the process with its exit code."""
+    outlive_readers()
     sys.exit(run(sys.argv[1:]))
 
 

@@ -1,12 +1,14 @@
 """What commands print: tables for people on a terminal, columns parted by tabs for other programs, JSON on demand."""
 
 import dataclasses
+import io
 import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from enum import Enum
+from typing import TYPE_CHECKING, TextIO
 
 import typer
 from rich.console import Console
@@ -16,7 +18,39 @@ from rich.text import Text
 from duetime.event import instant_json
 from duetime.sweep import UNDATED_AT_MOST
 
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
 Cell = object
+
+
+class _Outliving(io.FileIO):
+    """Writes where the process was told to; once nobody reads there any more, nowhere."""
+
+    def write(self, data: "Buffer", /) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.fileno())
+            os.close(nowhere)
+            return memoryview(data).nbytes
+
+
+def outlive_readers() -> None:
+    """Let a reader that goes away (``| head``) fail nothing, whoever prints: commands, their help, the log."""
+    sys.stdout, sys.stderr = _outliving(sys.stdout), _outliving(sys.stderr)
+
+
+def _outliving(stream: TextIO) -> TextIO:
+    try:
+        at = stream.fileno()
+    except (AttributeError, OSError):  # none was given to the process
+        return stream
+    stream.flush()
+    raw = io.BufferedWriter(_Outliving(at, "w", closefd=False))
+    lines = stream is sys.stderr or stream.isatty()
+    return io.TextIOWrapper(raw, encoding=stream.encoding, errors=stream.errors, line_buffering=lines)
 
 
 def on_terminal() -> bool:
@@ -25,13 +59,8 @@ def on_terminal() -> bool:
 
 
 def say(text: str = "") -> None:
-    """Print a line on standard output; once nobody reads it any more, the command goes on without."""
-    try:
-        typer.echo(text)
-    except BrokenPipeError:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+    """Print a line on standard output."""
+    typer.echo(text)
 
 
 def complain(text: str) -> None:
