@@ -74,7 +74,10 @@ _OWN: Final[Mapping[str, tuple[str, str]]] = {
         "One row for each pass of the sweep.",
         "Read only. Removed as `[retention] sweep_runs` says.",
     ),
-    "duetime_lease": ("Who works on which part.", "Empty in this version: one worker sweeps at a time."),
+    "duetime_lease": (
+        "Which workers are alive, and what was said about their pace.",
+        "A row for each worker, which ends at `expires_at`, and two that last: `pause`, with who said so, and `rate`.",
+    ),
     "duetime_inbox": (
         "For receivers of facts: message ids that were dealt with.",
         "Empty in this version.",
@@ -142,7 +145,7 @@ _COLUMNS: Final[Mapping[str, str]] = {
     "duetime_sweep_run.due_found": "Due orders that were read, without those that had failed before.",
     "duetime_sweep_run.closed": "How many of them this pass closed.",
     "duetime_sweep_run.error": "What ended the pass early.",
-    "duetime_lease.name": "The part.",
+    "duetime_lease.name": "The worker, `pause` or `rate`.",
     "duetime_lease.holder": "Who works on it.",
     "duetime_lease.expires_at": "Until when.",
     "duetime_lease.token": "Grows with each new holder.",

@@ -13,6 +13,7 @@ from duetime.closing import CloseRequest
 from duetime.errors import ConfigError, InvalidInput
 from duetime.event import Fact, instant_json
 from duetime.extending import Extension
+from duetime.fleet import Fleet
 from duetime.hold import HeldHold, Hold, HoldState
 from duetime.observer import Observer
 from duetime.order import ExtendOutcome, Order, Outcome, PayOutcome, PlaceOutcome, Reason, State, checked_name, matched
@@ -227,6 +228,39 @@ class Duetime:
         failures = self.wired.failures
         closed = await failures.resolve(order_nos, Stage.CLOSE, why)
         return closed + await failures.resolve(order_nos, Stage.RELEASE, why)
+
+    async def fleet(self) -> Fleet:
+        """Answer which workers are alive, and what was said about their pace."""
+        async with self.wired.store.transaction(write=False) as tx:
+            return await tx.fleet()
+
+    async def pause(self, *, by: str = "python") -> None:
+        """Let no worker close anything for its deadline, from within a second on until ``resume``.
+
+        Customers can pay and cancel, and what was closed is given back. ``by``: who says so, for others to see.
+        """
+        self._refuse_to_write("pause")
+        checked_name(by, "who pauses")
+        async with self.wired.store.transaction() as tx:
+            await tx.set_pause(by)
+
+    async def resume(self) -> None:
+        """Let the workers close again, within a second."""
+        self._refuse_to_write("resume")
+        async with self.wired.store.transaction() as tx:
+            await tx.set_pause(None)
+
+    async def set_rate(self, closes_per_second: float | None) -> None:
+        """Let all workers together close so many orders a second (``math.inf``: any); None leaves it to the config.
+
+        Raises:
+            InvalidInput: it is not above zero.
+        """
+        self._refuse_to_write("set the rate")
+        if closes_per_second is not None and not closes_per_second > 0:
+            raise InvalidInput(f"a rate is above zero, found {closes_per_second:g}; `duetime pause` closes nothing")
+        async with self.wired.store.transaction() as tx:
+            await tx.set_rate(closes_per_second)
 
     def _refuse_to_write(self, what: str, order_nos: Sequence[str] | None = ()) -> None:
         """Refuse what observe mode does not do.

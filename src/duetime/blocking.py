@@ -15,6 +15,7 @@ from typing import Any, Self, TypeVar, Unpack
 
 from duetime import app
 from duetime.errors import InvalidInput
+from duetime.fleet import Fleet
 from duetime.hold import Hold
 from duetime.order import ExtendOutcome, Order, Outcome, PayOutcome, PlaceOutcome, Reason
 from duetime.paying import PaymentNotice
@@ -152,6 +153,22 @@ class Duetime:
     def check(self) -> None:
         """Check that the database is as described; see ``duetime.Duetime.check``."""
         self._do(self._inner.check())
+
+    def fleet(self) -> Fleet:
+        """Answer which workers are alive; see ``duetime.Duetime.fleet``."""
+        return self._do(self._inner.fleet())
+
+    def pause(self, *, by: str = "python") -> None:
+        """Let no worker close anything; see ``duetime.Duetime.pause``."""
+        self._do(self._inner.pause(by=by))
+
+    def resume(self) -> None:
+        """Let the workers close again; see ``duetime.Duetime.resume``."""
+        self._do(self._inner.resume())
+
+    def set_rate(self, closes_per_second: float | None) -> None:
+        """Say how many orders all workers close a second; see ``duetime.Duetime.set_rate``."""
+        self._do(self._inner.set_rate(closes_per_second))
 
     @contextmanager
     def running(self, *, accept_backlog: bool = False) -> Iterator[Self]:

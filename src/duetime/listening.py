@@ -96,7 +96,7 @@ class Listening:
         """Listen to ``sources``, and close through ``retrying``."""
         self._store = store
         self._retrying = retrying
-        self._triggers = sources.triggers
+        self.triggers = sources.triggers
         self._options = options
         self._time = sources.time
         self._observers = observers or Observers()
@@ -117,7 +117,7 @@ class Listening:
         self._batcher = Batcher(self._close, sizes)
         self._turning = self._loop("the wheel", self._turn, _IDLE_SECONDS)
         self._arming = self._loop("arming", self._arm, _IDLE_SECONDS)
-        self._hearing = [self._loop(f"trigger {one.name}", self._hear(one), 1.0) for one in self._triggers]
+        self._hearing = [self._loop(f"trigger {one.name}", self._hear(one), 1.0) for one in self.triggers]
         self._looking = self._loop("reading the store's clock", self._look_at_the_clock, LOOK_AT_THE_CLOCK_SECONDS)
         self._loops = (self._looking, self._turning, self._arming, *self._hearing)
         self._batcher.start()
@@ -140,12 +140,12 @@ class Listening:
 
     async def margin_now(self) -> timedelta:
         """Answer how long the sweep leaves due orders to the triggers: not at all where none of them works."""
-        working = [(await trigger.ping()).up for trigger in self._triggers]
+        working = [(await trigger.ping()).up for trigger in self.triggers]
         return self._options.margin if any(working) else timedelta(0)
 
     async def aclose(self) -> None:
         """Close the triggers."""
-        for trigger in self._triggers:
+        for trigger in self.triggers:
             await trigger.aclose()
 
     def placed(self, orders: Sequence[Placed]) -> None:
@@ -157,7 +157,7 @@ class Listening:
 
     async def _arm(self) -> None:
         armings, self._placed = self._placed, []
-        for trigger in self._triggers if armings else ():
+        for trigger in self.triggers if armings else ():
             try:
                 refused = (await trigger.arm(armings)).not_taken
             except DuetimeError as error:
@@ -267,7 +267,7 @@ class Listening:
         self._put(Entry(entry.key, tick_of(at), list(entry.items), tries))
 
     async def _settle(self, done: Sequence[Said], later: Sequence[tuple[Said, datetime]]) -> None:
-        for trigger in self._triggers:
+        for trigger in self.triggers:
             settled = [said.signal for said in done if said.trigger is trigger]
             postponed: dict[datetime, list[Signal]] = {}
             for said, until in later:

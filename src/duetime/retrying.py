@@ -19,9 +19,13 @@ from duetime.errors import StoreConflict, StoreUnavailable
 from duetime.event import Fact, FactType, fact, instant_json
 from duetime.identity import new_event_id
 from duetime.observer import Observers
-from duetime.order import Blocked, Busy, Outcome, Reason
+from duetime.order import Blocked, Busy, Closed, Outcome, Reason
+from duetime.pace import Pace
 from duetime.patience import Patience, jittered
 from duetime.store import Failure, FailureQuery, FullTransaction, Quarantine, Stage, Store
+
+PAGE_SIZE = 500
+"""Orders that are tried again at once."""
 
 WAITING = frozenset({Quarantine.RETRYING, Quarantine.QUARANTINED})
 
@@ -149,13 +153,22 @@ class Retrying:
     """Tries orders again whose pause is over."""
 
     def __init__(
-        self, store: Store, closing: Closing, failures: Failures, *, page_size: int = 500, at_once: int | None = None
+        self,
+        store: Store,
+        closing: Closing,
+        failures: Failures,
+        *,
+        at_once: int | None = None,
+        pace: Pace | None = None,
     ) -> None:
-        """Close through ``closing``, ``at_once`` batches (None: any number), and keep the books in ``failures``."""
+        """Close through ``closing``, ``at_once`` batches (None: any number), and keep the books in ``failures``.
+
+        ``pace`` is kept by all that is closed for a deadline, whoever asks.
+        """
         self._store = store
         self._closing = closing
         self.failures = failures
-        self._page_size = page_size
+        self._pace = pace
         self._places: AbstractAsyncContextManager[None] = (
             nullcontext() if at_once is None else asyncio.Semaphore(at_once)
         )
@@ -164,9 +177,20 @@ class Retrying:
         """Close orders and write down those that are blocked at their deadline.
 
         Somebody who wanted an order closed at once is told that it is blocked; nobody would try that again for them.
+        What the pace does not let through any more, because this worker stops, is busy: others close it.
         """
+        outcomes: list[Outcome] = []
+        while len(outcomes) < len(requests):
+            rest = requests[len(outcomes) :]
+            let = len(rest) if self._pace is None else await self._pace.room(len(rest))
+            outcomes += await self._closed(rest[:let]) if let else [Busy(one.order_no) for one in rest]
+        return outcomes
+
+    async def _closed(self, requests: Sequence[CloseRequest]) -> list[Outcome]:
         async with self._places:
             outcomes = await self._closing.close(requests)
+        if self._pace is not None:
+            self._pace.unused(sum(not isinstance(outcome, Closed) for outcome in outcomes))
         blocked = {
             outcome.order_no: outcome.why
             for request, outcome in zip(requests, outcomes, strict=True)
@@ -180,7 +204,7 @@ class Retrying:
         async with self._store.transaction(write=False) as tx:
             now = await tx.now()
             retrying = frozenset({Quarantine.RETRYING})
-            due = await tx.find_failures(FailureQuery(None, retrying, Stage.CLOSE, now, self._page_size))
+            due = await tx.find_failures(FailureQuery(None, retrying, Stage.CLOSE, now, PAGE_SIZE))
         if not due:
             return []
         outcomes = await self.close([CloseRequest(failure.order_no, source="retry") for failure in due])

@@ -25,6 +25,7 @@ from duetime.closing import Closing
 from duetime.following import Following
 from duetime.listening import Listening
 from duetime.loop import Loop
+from duetime.membership import HEARD_WITHIN_SECONDS, Membership
 from duetime.observer import Followed, Observers, Watched
 from duetime.observing import Observing
 from duetime.paying import Paying
@@ -54,6 +55,7 @@ class Parts:
     sweep_interval_seconds: float
     observing: Observing | None = None
     listening: Listening | None = None
+    fleet: Membership | None = None
 
 
 @dataclass(slots=True)
@@ -62,7 +64,7 @@ class Pass:
 
     ``found``, ``closed``, ``busy``: orders due. ``retried``: orders that had failed before. ``given_back``: holds
     finished by the releaser; ``still_locked``: assets that others hold. ``followed``: what the shop did by itself.
-    ``watched``: what observe mode met, where it is on.
+    ``watched``: what observe mode met, where it is on. ``paused_by``: who paused closing, so that nothing was done.
     """
 
     found: int = 0
@@ -74,6 +76,7 @@ class Pass:
     followed: Followed = field(default_factory=Followed)
     removed: Removed = field(default_factory=Removed)
     watched: Watched | None = None
+    paused_by: str | None = None
 
 
 class Told(Protocol):
@@ -124,9 +127,18 @@ class Service:
         self._parts.closing.on_unfinished = releaser.wake
         self._parts.paying.on_unfinished = releaser.wake
         self._parts.failures.on_failure = retries.wake
+        self._let_through(stopping=False)
         following = self._loop("following the shop", self._follow, self._interval_seconds)
         removing = self._loop("removing what is old", self._remove, self._interval_seconds)
-        return (sweep, retries, releaser, following, removing)
+        return (*self._fleet_loop(), sweep, retries, releaser, following, removing)
+
+    def _fleet_loop(self) -> tuple[Loop, ...]:
+        fleet = self._parts.fleet
+        return () if fleet is None else (self._loop("the fleet", fleet.turn, HEARD_WITHIN_SECONDS),)
+
+    def _let_through(self, *, stopping: bool) -> None:
+        if self._parts.fleet is not None:
+            self._parts.fleet.pace.stopping = stopping
 
     def _loop(self, name: str, work: "Work", seconds: float) -> Loop:
         return Loop(name, work, interval_seconds=seconds, clock=self._clock, observers=self._observers)
@@ -136,12 +148,15 @@ class Service:
         self._parts.sweep.stopping = True
         if self._parts.observing is not None:
             self._parts.observing.stopping = True
+        self._let_through(stopping=True)
         self._parts.sweep.trigger_margin = timedelta(0)
         async with asyncio.TaskGroup() as stopping:
             if self._parts.listening is not None:
                 stopping.create_task(self._parts.listening.stop(patience_seconds=patience_seconds))
             for loop in self._loops:
                 stopping.create_task(loop.stop(patience_seconds=patience_seconds))
+        if self._parts.fleet is not None and self._parts.observing is None:
+            await self._parts.fleet.leave()
 
     async def aclose(self) -> None:
         """Close the triggers."""
@@ -165,7 +180,30 @@ class Service:
         Raises:
             StoreError: the store stayed away; what was done until then stays done.
         """
+        async with self._in_the_fleet():
+            return await self._one_pass(told)
+
+    @asynccontextmanager
+    async def _in_the_fleet(self) -> AsyncIterator[None]:
+        """Keep the others' pace during a pass."""
+        fleet = self._parts.fleet
+        if fleet is None or self._parts.observing is not None or any(loop.running for loop in self._loops):
+            yield
+            return
+        self._let_through(stopping=False)
+        await fleet.look()
+        hearing = self._loop("the fleet", fleet.look, HEARD_WITHIN_SECONDS)
+        hearing.start()
+        try:
+            yield
+        finally:
+            await hearing.stop()
+
+    async def _one_pass(self, told: Told | None) -> Pass:
         parts, done = self._parts, Pass()
+        if parts.fleet is not None and parts.fleet.pace.paused_by is not None:
+            done.paused_by = parts.fleet.pace.paused_by
+            return done
         if parts.observing is not None:
             done.watched, done.removed = await parts.observing.run_once(), await parts.removing.run_once()
             return done

@@ -318,8 +318,6 @@ class Settings(BaseSettings):
 
 _WITHOUT_EFFECT: Final = (
     ("closing", "linger", "nothing gathers batches yet"),
-    ("closing", "lease", "one worker sweeps, without leases"),
-    ("sweep", "shards", "one worker sweeps all orders"),
     ("relay", "give_up_after_attempts", "nothing passes facts on yet"),
     ("relay", "per_second", "nothing passes facts on yet"),
     ("api", "host", "there is no HTTP API yet"),
@@ -426,7 +424,6 @@ NOT_YET: Final = (
     NotYet(("orders", "states", "closing"), lambda value: value is not None, "asking a provider before closing"),
     NotYet(("publishers",), bool, "publishing facts"),
     NotYet(("reminders",), bool, "reminding customers"),
-    NotYet(("closing", "closes_per_second"), lambda rate: rate is not None, "a limit of closes per second"),
     NotYet(("arming", "mode"), lambda mode: mode != "auto", "another mode than auto"),
     NotYet(("late_payments", "policy"), lambda policy: policy == "refund", "refunding by itself"),
 )

@@ -25,6 +25,7 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from duetime.event import Fact
+from duetime.fleet import Fleet
 from duetime.hold import AssetKey, Effect, HeldHold, HoldState
 from duetime.observation import Observation
 from duetime.order import Order, OrderId, State
@@ -438,7 +439,31 @@ class Observed(Protocol):
         ...
 
 
-class FullTransaction(Transaction, Records, Observed, Protocol):
+class Leases(Protocol):
+    """Which workers are alive, and what was said to all of them."""
+
+    async def renew_lease(self, worker: str, lease: timedelta) -> None:
+        """Say that a worker is alive for so long from now on."""
+        ...
+
+    async def end_lease(self, worker: str) -> None:
+        """Say that a worker has gone."""
+        ...
+
+    async def fleet(self) -> Fleet:
+        """Answer who is alive, and what was said about the pace."""
+        ...
+
+    async def set_pause(self, paused_by: str | None) -> None:
+        """Let nothing be closed any more, on whose word; None ends it."""
+        ...
+
+    async def set_rate(self, rate: float | None) -> None:
+        """Let all workers together close so many orders a second (``UNLIMITED``); None leaves it to the config."""
+        ...
+
+
+class FullTransaction(Transaction, Records, Observed, Leases, Protocol):
     """What a store's transactions offer in all."""
 
 

@@ -125,6 +125,8 @@ class Sweep:
         """Set when no further page is to be begun; the batches in hand are finished."""
         self.trigger_margin = timedelta(0)
         """How long due orders are left to the triggers while some run."""
+        self.mine: Callable[[str], bool] = lambda _: True
+        """Which orders are this worker's to close."""
         self.busy = 0
         """Orders that somebody else still held when the last run ended."""
 
@@ -175,7 +177,10 @@ class Sweep:
                 async for orders, waiting in self._pages(started_at):
                     if tally.error is not None or self.stopping:
                         break
-                    chosen = [order.order_no for order in orders if order.order_no not in waiting]
+                    mine = (order.order_no for order in orders if self.mine(order.order_no))
+                    chosen = [order_no for order_no in mine if order_no not in waiting]
+                    if not chosen:
+                        continue
                     tally.due_found += len(chosen)
                     await places.acquire()
                     pages.create_task(close(chosen))

@@ -10,11 +10,14 @@ from duetime.closing import Closing, ClosingOptions
 from duetime.config.database_url import check_driver
 from duetime.doctor import Check
 from duetime.extending import Extending
+from duetime.fleet import UNLIMITED
 from duetime.following import Following, FollowingOptions, ForeignClose
 from duetime.listening import Listening, ListeningOptions, Sources
+from duetime.membership import Membership, Seat
 from duetime.observation import FOLLOWED_FOR
 from duetime.observer import Observer, Observers
 from duetime.observing import Observing, ObservingOptions
+from duetime.pace import Pace
 from duetime.paying import Paying
 from duetime.placing import Placing, Timeouts
 from duetime.releasing import Releasing, ReleasingOptions
@@ -69,11 +72,15 @@ def wire(settings: Settings, *, clock: Clock | None = None, observers: tuple[Obs
     paying = Paying(store, assets, closing, clock=clock, observers=told)
     after = RetryingOptions(settings.closing.quarantine_after_failures)
     failures = Failures(store, after, clock=clock, observers=told)
-    retrying = Retrying(store, closing, failures, at_once=settings.closing.concurrency)
+    pace = Pace(clock, settings.closing.closes_per_second or UNLIMITED)
+    seat = Seat(worker_name(), settings.closing.lease, settings.sweep.shards)
+    fleet = Membership(store, pace, seat, clock=clock)
+    retrying = Retrying(store, closing, failures, at_once=settings.closing.concurrency, pace=pace)
     releasing = Releasing(
         store, failures, ReleasingOptions(assets, waiting_at_once=_waits(settings)), clock=clock, observers=told
     )
     sweep = Sweep(store, retrying, sweep_options(settings), clock=clock, observers=told)
+    sweep.mine = fleet.mine
     seconds = settings.sweep.interval.total_seconds()
     following = Following(
         store, FollowingOptions(assets, ForeignClose(settings.closing.foreign_close)), observers=told
@@ -82,8 +89,11 @@ def wire(settings: Settings, *, clock: Clock | None = None, observers: tuple[Obs
     observing = Observing(store, _observing_options(settings), clock=clock, observers=told)
     watching = observing if settings.closing.observes else None
     listening = None if settings.closing.observes else _listening(settings, store, retrying, clock, told)
+    for trigger in () if listening is None else listening.triggers:
+        if isinstance(trigger, DatabaseTrigger):
+            trigger.mine = fleet.mine
     parts = Parts(
-        closing, paying, failures, retrying, releasing, sweep, following, removing, seconds, watching, listening
+        closing, paying, failures, retrying, releasing, sweep, following, removing, seconds, watching, listening, fleet
     )  # fmt: skip
     timeouts = Timeouts(settings.default_timeout, settings.timeouts.category)
     placing = Placing(store, assets, timeouts, clock=clock, observers=told)
@@ -239,6 +249,11 @@ def overdue_after(settings: Settings) -> timedelta:
     return settings.sweep.interval + (usual_margin(settings) if given is None else given)
 
 
+def worker_name() -> str:
+    """Answer how this process is known among the workers."""
+    return f"{socket.gethostname()}:{os.getpid()}"[:180]
+
+
 def sweep_options(settings: Settings) -> SweepOptions:
     """Answer how to sweep."""
     return SweepOptions(
@@ -249,5 +264,5 @@ def sweep_options(settings: Settings) -> SweepOptions:
         concurrency=settings.closing.concurrency,
         not_before=settings.closing.not_before,
         assets={asset.kind: asset for asset in settings.assets},
-        worker=f"{socket.gethostname()}:{os.getpid()}"[:190],
+        worker=worker_name(),
     )

@@ -188,7 +188,7 @@ def test_help_is_there_for_every_command(on_sqlite: CommandLine) -> None:
     top = on_sqlite("--help")
     assert top.code == 0
     commands = [line.split()[0] for line in top.out.partition("Commands:")[2].splitlines() if line.strip()]
-    work = {"demo", "migrate", "run", "sweep", "observe", "doctor", "verify"}
+    work = {"demo", "migrate", "run", "sweep", "observe", "doctor", "verify", "pause", "resume", "rate"}
     assert work | {"order", "orders", "quarantine", "sql", "version", "init"} == set(commands)
     for command in commands:
         said = on_sqlite(command, "--help")

@@ -68,10 +68,12 @@ class Account:
         return at._replace(netloc=f"{self.name}:{self.password}@{at.netloc.rpartition('@')[2]}").geturl()
 
     async def everything(self) -> None:
-        """Check, place, extend, cancel, pay, sweep, give back, follow, remove what is old, keep books on failures."""
+        """Do everything that a worker and its callers do: also give back, follow, remove what is old, keep books."""
         sections = self.shop.sections() | {"store": {"url": self.url}, "closing": {"max_extension": "9h"}}
         async with Duetime(self.shop.settings(**sections)) as duetime:
             await self._through_the_door(duetime, next(self.numbers))
+            for rate in (5.0, 6.0, None):
+                await duetime.set_rate(rate)
             await self._by_itself(duetime, next(self.numbers))
 
     async def _through_the_door(self, duetime: Duetime, n: int) -> None:

@@ -89,6 +89,18 @@ async def test_an_order_that_commits_late_is_met_by_the_next_window() -> None:
         assert shop.listener.names() == ["committed late", "early"]
 
 
+async def test_what_another_worker_has_is_left_to_it_and_said_when_it_is_gone() -> None:
+    async with looking() as shop:
+        shop.trigger.mine = lambda order_no: order_no == "mine"
+        for order_no in ("mine", "theirs"):
+            await shop.add(order_no, due_in=3)
+        await shop.clock.advance(2.5)
+        assert shop.listener.names() == ["mine"]
+        shop.trigger.mine = lambda _: True
+        await shop.clock.advance(1)
+        assert shop.listener.names() == ["mine", "theirs"]
+
+
 async def test_a_moved_deadline_is_said_again_and_a_settled_one_is_not() -> None:
     async with looking() as shop:
         await shop.add("moved", due_in=1)

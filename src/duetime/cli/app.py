@@ -15,6 +15,7 @@ from duetime.cli.doctor import doctor
 from duetime.cli.init import init
 from duetime.cli.migrate import migrate
 from duetime.cli.output import print_json, say
+from duetime.cli.pace import pause, rate, resume
 from duetime.cli.sql import sql
 from duetime.cli.verify import verify
 from duetime.cli.work import run, sweep
@@ -66,6 +67,9 @@ def program() -> typer.Typer:
     top.command("migrate")(migrate)
     top.command("run")(run)
     top.command("sweep")(sweep)
+    top.command("pause")(pause)
+    top.command("resume")(resume)
+    top.command("rate")(rate)
     order = {"show": orders.show, "close": orders.close, "extend": orders.extend}
     waiting = {"list": quarantine.listed, "retry": quarantine.retry, "resolve": quarantine.resolve}
     top.add_typer(_group("order", "Look at one order, or act on it.", order))

@@ -221,6 +221,7 @@ class Report:
     shop_moved_samples: dict[str, list[str]]
     removed: Removed
     observed: Watched | None
+    paused_by: str | None
 
 
 class Heard:
@@ -282,12 +283,16 @@ async def _one_pass(settings: Settings, *, accept_backlog: bool) -> Report:
         shop_moved_samples={met.value: order_nos for met, order_nos in sorted(followed.samples.items())},
         removed=done.removed,
         observed=done.watched,
+        paused_by=done.paused_by,
     )
 
 
 def _print_pass(done: Report, *, as_json: bool) -> None:
     if as_json:
         print_json(done)
+        return
+    if done.paused_by is not None:
+        say(f"closing is paused by {done.paused_by}: nothing was closed")
         return
     if done.observed is not None:
         seen = done.observed

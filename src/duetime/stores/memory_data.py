@@ -73,6 +73,9 @@ class MemoryData:
     payments: dict[str, Payment] = field(default_factory=dict)
     failures: dict[tuple[str, Stage], Failure] = field(default_factory=dict)
     sweep_runs: list[SweepRun] = field(default_factory=list)
+    leases: dict[str, datetime] = field(default_factory=dict)
+    paused_by: str | None = None
+    rate: float | None = None
     observed: dict[str, Observation] = field(default_factory=dict)
     last_id: int = 0
     last_seq: int = 0

@@ -1,9 +1,10 @@
 """The operations that walk along holds, that remove what is old, and that observe, on the model."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from duetime.event import FactType
+from duetime.fleet import Fleet
 from duetime.hold import DONE, HoldState
 from duetime.observation import Observation
 from duetime.store import HoldPage, ObservedQuery
@@ -14,6 +15,10 @@ class MemoryKeeping:
     """Keeps house on a copy of the data."""
 
     data: MemoryData
+
+    async def now(self) -> datetime:
+        """Answer the store's time; the transaction says how."""
+        raise NotImplementedError
 
     async def ever_swept(self) -> bool:
         """Say whether any sweep run is on record."""
@@ -76,6 +81,28 @@ class MemoryKeeping:
     async def find_observed(self, order_nos: Sequence[str]) -> list[Observation]:
         """Read what is remembered of orders."""
         return [self.data.observed[number] for number in order_nos if number in self.data.observed]
+
+    async def renew_lease(self, worker: str, lease: timedelta) -> None:
+        """Say that a worker is alive for so long from now on."""
+        self.data.leases[worker] = await self.now() + lease
+
+    async def end_lease(self, worker: str) -> None:
+        """Say that a worker has gone."""
+        self.data.leases.pop(worker, None)
+
+    async def fleet(self) -> Fleet:
+        """Answer who is alive, and what was said about the pace."""
+        now = await self.now()
+        alive = sorted(worker for worker, ends in self.data.leases.items() if ends > now)
+        return Fleet(tuple(alive), self.data.paused_by, self.data.rate)
+
+    async def set_pause(self, paused_by: str | None) -> None:
+        """Let nothing be closed any more; None ends it."""
+        self.data.paused_by = paused_by
+
+    async def set_rate(self, rate: float | None) -> None:
+        """Let all workers together close so many orders a second; None leaves it to the config."""
+        self.data.rate = rate
 
     async def put_observed(self, observations: Sequence[Observation]) -> None:
         """Write observations."""

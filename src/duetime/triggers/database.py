@@ -21,7 +21,7 @@ more is due than can be closed           what was read is kept, up to 100,000 or
 It keeps in memory what lies within its windows, however many orders are pending.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -85,6 +85,8 @@ class DatabaseTrigger(OwedTrigger):
         """What was postponed beyond the windows: it does not count towards what may be kept."""
         self._observers = observers or Observers()
         self._error = ""
+        self.mine: Callable[[str], bool] = lambda _: True
+        """Which orders that are read are said: one that another worker has is not *seen*, for the case that it dies."""
 
     async def arm(self, armings: Sequence[Arming]) -> ArmResult:
         """Keep what lies within the next window; of what is further ahead the store's rows will tell.
@@ -150,7 +152,7 @@ class DatabaseTrigger(OwedTrigger):
 
     def _found(self, orders: Sequence[Order]) -> None:
         deadlines = [(one.order_no, one.expire_at + self._options.grace) for one in orders if one.expire_at is not None]
-        new = [(order_no, at) for order_no, at in deadlines if self._seen.get(order_no) != at]
+        new = [(no, at) for no, at in deadlines if self._seen.get(no) != at and self.mine(no)]
         self._seen.update(new)
         self._owe(((order_no, Purpose.CLOSE), at) for order_no, at in new)
 

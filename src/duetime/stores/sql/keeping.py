@@ -28,6 +28,24 @@ class KeepingStatements:
         return select(exists(select(self.own.sweep_run.c.id)))
 
     @built
+    def leases(self) -> Select[Any]:
+        """Read who is alive, and what was said about the pace."""
+        lease = self.own.lease.c
+        return select(lease.name, lease.holder, lease.expires_at)
+
+    @built
+    def old_leases(self) -> Select[Any]:
+        """Read leases that ended long ago: ``before``."""
+        lease = self.own.lease.c
+        return select(lease.name).where(lease.expires_at < bind("before", lease.expires_at.type)).order_by(lease.name)
+
+    @built
+    def remove_lease(self) -> Delete:
+        """Remove one: ``lease_name``."""
+        lease = self.own.lease
+        return delete(lease).where(lease.c.name == bind("lease_name", lease.c.name.type))
+
+    @built
     def last_of_page(self) -> Select[Any]:
         """Read the order number at which a page of holds ends: ``after_no``, ``page_rows``."""
         number = self.own.hold.c.order_no

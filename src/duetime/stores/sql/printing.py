@@ -11,7 +11,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, Final
 from uuid import UUID
@@ -196,6 +196,7 @@ def _calls(statements: Statements) -> list[_Call]:
         ("put_observed", "Keep what observe mode saw", lambda tx: tx.put_observed([_OBSERVED])),
         ("put_failures", "Keep the books on what failed", lambda tx: tx.put_failures([failure])),
         ("record_payments", "Write a payment notice down", lambda tx: tx.record_payments([_payment()])),
+        ("put_lease", "Say that a worker is alive", lambda tx: tx.renew_lease("worker", timedelta(seconds=10))),
         ("put_sweep_run", "Write down that the sweep ran", lambda tx: tx.put_sweep_run(run)),
     ]
 

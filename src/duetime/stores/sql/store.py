@@ -20,6 +20,7 @@ from duetime.stores.sql.description import describe
 from duetime.stores.sql.dialect import SqlDialect
 from duetime.stores.sql.holds_part import HoldsPart
 from duetime.stores.sql.keeping_part import KeepingPart
+from duetime.stores.sql.leases_part import LeasesPart
 from duetime.stores.sql.mysql import MySQL
 from duetime.stores.sql.observed_part import ObservedPart
 from duetime.stores.sql.orders_part import OrdersPart
@@ -60,7 +61,7 @@ class SqlOptions:
     observes: bool = False
 
 
-class SqlTransaction(OrdersPart, HoldsPart, BooksPart, KeepingPart, ObservedPart):
+class SqlTransaction(OrdersPart, HoldsPart, BooksPart, KeepingPart, ObservedPart, LeasesPart):
     """One transaction: all operations of the contract."""
 
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from duetime.event import FactType
+from duetime.fleet import UNLIMITED, Fleet
 from duetime.hold import HoldState
 from duetime.store import SweepRun
 from duetime.testing.suites.bench import HOUR, MINUTE, SECOND, StoreBench, held, some_fact
@@ -108,3 +109,34 @@ class KeepingTests:
                 await tx.put_sweep_run(run)
             assert await tx.remove_sweep_runs(before=now - _DAY, limit=10) == 1
             assert await tx.remove_sweep_runs(before=now + SECOND, limit=10) == 0
+
+    async def test_who_renews_its_lease_is_alive_and_who_ends_it_is_not(self, bench: StoreBench) -> None:
+        async with bench.store.transaction() as tx:
+            assert await tx.fleet() == Fleet()
+            await tx.renew_lease("host:1", HOUR)
+            await tx.renew_lease("host:2", timedelta(0))
+            await tx.renew_lease("host:3", MINUTE)
+            await tx.renew_lease("host:3", HOUR)
+        async with bench.store.transaction(write=False) as tx:
+            assert await tx.fleet() == Fleet(("host:1", "host:3"))
+        async with bench.store.transaction() as tx:
+            await tx.end_lease("host:1")
+            await tx.end_lease("nobody")
+        async with bench.store.transaction(write=False) as tx:
+            assert (await tx.fleet()).workers == ("host:3",)
+
+    @pytest.mark.parametrize("rate", [2000.0, 0.5, UNLIMITED])
+    async def test_what_is_said_about_the_pace_stays_until_it_is_taken_back(
+        self, bench: StoreBench, rate: float
+    ) -> None:
+        async with bench.store.transaction() as tx:
+            await tx.set_rate(7.0)
+            await tx.set_rate(rate)
+            await tx.set_pause("mia@shop")
+        async with bench.store.transaction() as tx:
+            assert await tx.fleet() == Fleet((), "mia@shop", rate)
+            await tx.set_pause(None)
+            await tx.set_rate(None)
+        async with bench.store.transaction() as tx:
+            assert await tx.fleet() == Fleet()
+            await tx.set_pause(None)

@@ -248,6 +248,10 @@ class BooksDesk(Desk):
         """See when somebody last looked for due orders."""
         if self._terms.observes:
             return ok('closing.mode is "observe": orders are watched and not closed')
+        async with self._store.transaction(write=False) as tx:
+            fleet = await tx.fleet()
+        if fleet.paused_by is not None:
+            return warning(f"closing is paused by {fleet.paused_by}", "`duetime resume` ends it")
         books = SqlBooks(self._store)
         last, interval = await books.last_sweep(), self._terms.sweep_interval
         if last is None:
