@@ -1,6 +1,8 @@
 """Where a shop records no holds, the printed transactions write down what its order lines say, as it ends."""
 
 import json
+import re
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -22,8 +24,10 @@ LINES = {"table": "line", "order_no": "order_no", "ref": "sku", "quantity": "num
 BY_KEY = {"table": "line", "order_id": "order_id", "ref": "sku"}
 
 
-async def printed(url: str, source: dict[str, str], folder: Path, *more: dict[str, object]) -> PlainSql:
-    assets = [Asset.model_validate(one) for one in ({**STOCK, "from": source}, *more)]
+async def printed(
+    url: str, source: Mapping[str, object], folder: Path, *more: dict[str, object], base: Mapping[str, object] = STOCK
+) -> PlainSql:
+    assets = [Asset.model_validate(one) for one in ({**base, "from": source}, *more)]
     options = SqlOptions(async_url(url).render_as_string(hide_password=False), OrdersTable(), assets)
     store = SqlStore(options, clock=SystemClock())
     try:
@@ -87,6 +91,30 @@ async def test_placing_writes_the_lines_that_tell_what_is_held(
         ("stock", "x", counted[0]), ("stock", "y", counted[1]), ("voucher", "v", 1)
     ]  # fmt: skip
     assert tuple(run_sql(url, "SELECT available FROM stock WHERE sku_id = 'x'")[0]) == (7,)
+
+
+SHELF: dict[str, object] = {
+    "kind": "shelf", "storage": "counter", "table": "shelf", "key": ["house", "sku"], "available": "available",
+    "held": "",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("more", [{}, {"quantity": "num"}], ids=["one each", "many"])
+@pytest.mark.parametrize("asset", [STOCK, SHELF], ids=["one column", "two columns"])
+async def test_the_parameters_listed_are_those_used(
+    asset: dict[str, object], more: dict[str, str], fresh_database: FreshDatabase, tmp_path: Path
+) -> None:
+    url = fresh_database("sqlite")
+    prepare(url)
+    run_sql(url, "CREATE TABLE shelf (house varchar(9), sku varchar(64), available integer, PRIMARY KEY (house, sku))")
+    run_sql(url, "CREATE TABLE line (order_no varchar(64), house varchar(9), sku varchar(64), num integer)")
+    run_sql(url, "CREATE INDEX line_order_no ON line (order_no)")
+    ref = ["house", "sku"] if asset is SHELF else "sku"
+    source = {"table": "line", "order_no": "order_no", "ref": ref, **more}
+    plain = await printed(url, source, tmp_path, base=asset)
+    for name, recipe in plain.recipes.items():
+        used = {one for step in recipe["steps"] for one in re.findall(r"(?<!:):([a-z_]+)", step["sql"])}
+        assert recipe["parameters"].keys() == used, name
 
 
 @KINDS

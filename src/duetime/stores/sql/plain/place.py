@@ -1,5 +1,7 @@
 """Placing an order in plain SQL."""
 
+import re
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from duetime.event import FactType
@@ -8,6 +10,8 @@ from duetime.stores.sql.plain.recipes import Recipe, Recipes, Step
 
 POLICY: Final = "plain SQL"
 """What facts name as the policy that made such a deadline."""
+
+_PARAMETER: Final = re.compile(r"(?<!:):(\w+)")
 
 
 def place(recipes: Recipes) -> Recipe:
@@ -18,14 +22,21 @@ def place(recipes: Recipes) -> Recipe:
         steps += _taking(recipes, asset, parameters)
     told, more = recipes.expire_at_told()
     steps += [_fact(recipes, told), recipes.deliveries(), recipes.commit()]
+    event_id = "a new UUID as text; the same one if the same attempt is repeated"
     return Recipe(
         "place",
         "Place an order: its row, what it takes, its holds and its fact, all of it or nothing.",
         recipes.words.isolation,
-        {**parameters, **more, "event_id": "a new UUID as text; the same one if the same attempt is repeated"},
+        _used({**parameters, **more, "event_id": event_id}, steps),
         tuple(steps),
         _limits(recipes),
     )
+
+
+def _used(parameters: Mapping[str, str], steps: Iterable[Step]) -> dict[str, str]:
+    """Leave out what no statement names: a key of several columns has a parameter for each of them, and no ref."""
+    named = {name for step in steps for name in _PARAMETER.findall(step.sql)}
+    return {name: meaning for name, meaning in parameters.items() if name in named}
 
 
 def _deadline(recipes: Recipes) -> tuple[str, dict[str, str]]:
@@ -122,7 +133,7 @@ def _take(recipes: Recipes, asset: Asset, parameters: dict[str, str]) -> Step:
     names = _key_parameters(asset)
     where = [f"{recipes.quoted(column)} = :{name}" for name, column in names]
     parameters |= {name: f"column {column} of {asset.table}" for name, column in names if name != "ref"}
-    if asset.from_lines is not None and len(names) == 1:
+    if asset.from_lines is not None:
         _ref_and_quantity(recipes, parameters, quantity=asset.storage == "counter")
     values, quantity = [], recipes.big("quantity")
     available, held, state = (table.column(role) for role in ("available", "held", "state"))
