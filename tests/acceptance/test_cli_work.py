@@ -6,11 +6,14 @@ import signal
 from datetime import timedelta
 from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import make_url
 
+from duetime.cli.work import Report
 from duetime.hold import HeldHold, Hold
+from duetime.removing import Removed
 from duetime.testing.proxy import TcpProxy
 from duetime.testing.shop_hand import CouponRow, StockRow
 from tests.support.command_line import CommandLine
@@ -130,11 +133,37 @@ def test_sweep_once_closes_all_but_the_one_that_cannot(duetime: CommandLine) -> 
     assert "gone" in said.data["blocked"][bad[0]]
 
 
+NOTHING_DONE: dict[str, Any] = {
+    **dict.fromkeys(("held_nothing", "retried", "given_back", "still_locked", "quarantined"), 0),
+    **{name: {} for name in ("shop_moved", "shop_moved_settled", "shop_moved_samples")},
+    "removed": Removed(),
+    "observed": None,
+    "paused_by": None,
+}
+
+
 def test_a_pass_in_which_all_were_blocked_has_failed(on_sqlite: CommandLine) -> None:
     (bad,) = on_sqlite.add_orders(1, late=HOUR, hold=False)
     on_sqlite.shop(lambda hand: hand.add_holds([_held(bad, "gone")]))
     said = on_sqlite("sweep", "--once")
     assert (said.code, f"order {bad} is blocked: " in said.err) == (1, True)
+    assert said.err.endswith("nothing was closed: all that is due is blocked; see `duetime quarantine list`\n")
+
+
+@pytest.mark.parametrize(
+    "changed, failed",
+    [
+        ({}, True),
+        ({"closed": 1}, False),
+        ({"busy": 1}, False),
+        ({"blocked": {}}, False),
+    ],
+    ids=["all blocked", "one closed", "one held by others", "none blocked"],
+)
+def test_a_pass_has_failed_only_where_all_that_is_due_is_blocked(changed: dict[str, Any], failed: bool) -> None:  # noqa: FBT001 -- a case of the table
+    """An order that somebody else holds is no failure: the next pass may close it."""
+    values: dict[str, Any] = {"found": 2, "closed": 0, "busy": 0, "blocked": {"a": "no row"}}
+    assert Report(**(NOTHING_DONE | values | changed)).all_blocked is failed
 
 
 def test_sweep_once_counts_those_that_held_nothing(duetime: CommandLine) -> None:

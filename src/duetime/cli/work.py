@@ -93,7 +93,9 @@ def sweep(
     elif once:
         done = finish(_one_pass(settings, accept_backlog=accept_backlog))
         _print_pass(done, as_json=as_json)
-        if done.blocked and not done.closed:
+        if done.all_blocked:
+            if not as_json:
+                complain("nothing was closed: all that is due is blocked; see `duetime quarantine list`")
             raise typer.Exit(FAILED)
     else:
         doing = "observing" if settings.closing.observes else "sweeping"
@@ -222,6 +224,11 @@ class Report:
     removed: Removed
     observed: Watched | None
     paused_by: str | None
+
+    @property
+    def all_blocked(self) -> bool:
+        """True when orders were due and nothing but a person can help; what others hold, the next pass may close."""
+        return bool(self.blocked) and not self.closed and not self.busy
 
 
 class Heard:
