@@ -255,6 +255,19 @@ def test_a_wrong_zone_is_seen_beside_an_old_order(words: str, patients: Callable
     run_apart(patient.treat([*orders, all_moved, ORDER % ("old", "pending", ":ten_days_ago")]))
     (line,) = (one for one in run_apart(patient.lines()) if one.check == "zone")
     assert (line.grade, words in line.found) == (Grade.WARNING, True), line
+    assert 'orders.time_form takes expire_at for "instant"' in line.remedy
+
+
+@pytest.mark.parametrize("form", ["Asia/Shanghai", {"expire_at": "Asia/Shanghai"}])
+def test_the_zone_that_may_be_wrong_is_named(form: str | dict[str, str], patients: Callable[[str], Patient]) -> None:
+    """Deadlines in UTC that the config calls Shanghai's: each is taken for eight hours earlier."""
+    patient = patients("sqlite")
+    patient.time_form = form
+    run_apart(patient.treat([ORDER % (f"x{n}", "pending", ":half_hour_ahead") for n in range(20)]))
+    (line,) = (one for one in run_apart(patient.lines()) if one.check == "zone")
+    assert line.grade is Grade.WARNING, line
+    assert line.found.endswith("no deadline lies within an hour of now, and all within a day lie in the past")
+    assert 'orders.time_form takes expire_at for "Asia/Shanghai"' in line.remedy
 
 
 def test_a_first_run_that_will_be_refused_is_named_beside_its_backlog(patients: Callable[[str], Patient]) -> None:

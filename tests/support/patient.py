@@ -47,12 +47,15 @@ class Patient:
     url: str
     only: str | None = None
     not_before: datetime | None = None
+    time_form: str | dict[str, str] = "instant"
     from_lines: dict[str, str] | None = None
     """Where the holds of a further kind are read from."""
 
     def settings(self) -> Settings:
         settings = load_settings(environ={}, store={"url": self.url}, timeouts={"grace": "0s"})
-        changed: dict[str, object] = {"orders": settings.orders.model_copy(update={"only": self.only})}
+        changed: dict[str, object] = {
+            "orders": settings.orders.model_copy(update={"only": self.only, "time_form": self.time_form})
+        }
         changed["closing"] = settings.closing.model_copy(update={"not_before": self.not_before})
         if self.from_lines is not None:
             item = {"kind": "item", "storage": "counter", "table": "stock", "key": "sku_id", "available": "available"}
@@ -91,6 +94,7 @@ class Patient:
 
     async def recover(self) -> None:
         self.only = self.from_lines = self.not_before = None
+        self.time_form = "instant"
         await self.treat([f"DELETE FROM {table}" for table in TABLES])
         await self.treat(HEALTHY)
 

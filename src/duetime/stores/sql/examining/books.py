@@ -27,6 +27,7 @@ from duetime.stores.sql.dialect import bind, bound
 from duetime.stores.sql.examining.desk import Desk, several
 from duetime.stores.sql.reading import SqlBooks
 from duetime.stores.sql.statements import Statements, constant
+from duetime.stores.sql.time_forms import INSTANT
 from duetime.sweep import FORGOTTEN_AFTER
 from duetime.verifying.orders import judge_order
 
@@ -79,9 +80,19 @@ class BooksDesk(Desk):
             words += ", and all within a day lie in the past"
         return warning(
             words,
-            "see what the column holds: where it is local time, name its zone in orders.time_form; where so few orders "
-            "come, or they have so much time, all is well",
+            f'orders.time_form takes {self._terms.orders.expire_at} for "{self._form_of_deadlines}": see what the column '
+            "holds, and name there the zone of its local time, or what else it is; where so few orders come, or they "
+            "have so much time, all is well",
         )
+
+    @property
+    def _form_of_deadlines(self) -> str:
+        orders = self._terms.orders
+        if isinstance(orders.time_form, str):
+            return orders.time_form
+        names = (f"{table}.{orders.expire_at}" for table in (orders.table, orders.qualified.name))
+        found = (orders.time_form[name] for name in (*names, orders.expire_at) if name in orders.time_form)
+        return next(found, INSTANT)
 
     async def deadlines(self) -> Found:
         """Count pending orders that can never become due."""
