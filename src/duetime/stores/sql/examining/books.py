@@ -80,9 +80,9 @@ class BooksDesk(Desk):
             words += ", and all within a day lie in the past"
         return warning(
             words,
-            f'orders.time_form takes {self._terms.orders.expire_at} for "{self._form_of_deadlines}": see what the column '
-            "holds, and name there the zone of its local time, or what else it is; where so few orders come, or they "
-            "have so much time, all is well",
+            f'orders.time_form takes {self._terms.orders.expire_at} for "{self._form_of_deadlines}": see what the '
+            "column holds, and name there the zone of its local time, or what else it is; where so few orders come, or "
+            "they have so much time, all is well",
         )
 
     @property
