@@ -232,3 +232,13 @@ def test_a_database_that_is_away_is_a_sentence(kind: str, tmp_path: Path) -> Non
     assert said.err.startswith("duetime: the database is away: ")
     assert "secret" not in said.err
     assert not list(tmp_path.iterdir()), "a file was made"
+
+
+@pytest.mark.parametrize("more", [[], ["--from-url", "sqlite:///shop.db"]], ids=["every key", "proposed"])
+def test_a_written_config_names_the_commands_that_follow(on_sqlite: CommandLine, more: list[str]) -> None:
+    words = [one.replace("sqlite:///shop.db", on_sqlite.url) for one in more]
+    assert on_sqlite("init", "--force", *words).code == 0
+    head = (on_sqlite.folder / "duetime.toml").read_text(encoding="utf-8").partition("[store]")[0]
+    steps = ["`duetime migrate`", "`duetime doctor`", "`duetime sweep --dry-run`", "`duetime run`"]
+    assert sorted(steps, key=head.find) == steps, head
+    assert all(step in head for step in steps), head

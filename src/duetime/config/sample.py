@@ -21,6 +21,8 @@ _HEAD: Final = """\
 # from the environment too: DUETIME_ and the path in capitals, joined by two underscores (DUETIME_STORE__URL, or
 # DUETIME_STORE__URL_FILE with the name of a file). Durations have a unit: "45s" "30m" "2h" "7d". "" means: none.
 # `duetime init --from-url URL` reads your database and proposes [orders] and [[assets]].
+#
+# Then: `duetime migrate`, `duetime doctor`, `duetime sweep --dry-run`, and `duetime run`, which closes.
 """
 
 
