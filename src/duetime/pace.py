@@ -41,6 +41,12 @@ class Pace:
         self.stopping = False
         """Set when nobody who waits is to be let through any more."""
 
+    def begin(self) -> None:
+        """Let nothing through until something is heard: closing may be paused."""
+        self.stopping = False
+        self._look()
+        self._share = 0.0
+
     def heard(self, fleet: Fleet) -> None:
         """Take over what was said, and the number of workers."""
         self._look()

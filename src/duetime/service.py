@@ -127,7 +127,8 @@ class Service:
         self._parts.closing.on_unfinished = releaser.wake
         self._parts.paying.on_unfinished = releaser.wake
         self._parts.failures.on_failure = retries.wake
-        self._let_through(stopping=False)
+        if self._parts.fleet is not None:
+            self._parts.fleet.pace.begin()
         following = self._loop("following the shop", self._follow, self._interval_seconds)
         removing = self._loop("removing what is old", self._remove, self._interval_seconds)
         return (*self._fleet_loop(), sweep, retries, releaser, following, removing)
@@ -135,10 +136,6 @@ class Service:
     def _fleet_loop(self) -> tuple[Loop, ...]:
         fleet = self._parts.fleet
         return () if fleet is None else (self._loop("the fleet", fleet.turn, HEARD_WITHIN_SECONDS),)
-
-    def _let_through(self, *, stopping: bool) -> None:
-        if self._parts.fleet is not None:
-            self._parts.fleet.pace.stopping = stopping
 
     def _loop(self, name: str, work: "Work", seconds: float) -> Loop:
         return Loop(name, work, interval_seconds=seconds, clock=self._clock, observers=self._observers)
@@ -148,7 +145,8 @@ class Service:
         self._parts.sweep.stopping = True
         if self._parts.observing is not None:
             self._parts.observing.stopping = True
-        self._let_through(stopping=True)
+        if self._parts.fleet is not None:
+            self._parts.fleet.pace.stopping = True
         self._parts.sweep.trigger_margin = timedelta(0)
         async with asyncio.TaskGroup() as stopping:
             if self._parts.listening is not None:
@@ -190,7 +188,7 @@ class Service:
         if fleet is None or self._parts.observing is not None or any(loop.running for loop in self._loops):
             yield
             return
-        self._let_through(stopping=False)
+        fleet.pace.begin()
         await fleet.look()
         hearing = self._loop("the fleet", fleet.look, HEARD_WITHIN_SECONDS)
         hearing.start()

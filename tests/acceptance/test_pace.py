@@ -103,11 +103,11 @@ async def test_a_pause_is_obeyed_within_a_second_and_customers_are_served(
     await shop.judge()
 
 
-async def test_a_paused_worker_ends_at_once_when_asked_to(shop: ShopDatabase, command: CommandLine) -> None:
+async def test_a_worker_that_starts_in_a_pause_closes_nothing(shop: ShopDatabase, command: CommandLine) -> None:
     await told(command, "pause")
+    await shop.fill(Filling(orders=100))
     worker = command.start("run")
     worker.until("started")
-    await shop.fill(Filling(orders=100))
     await let_pass(1.5, because="the sweep and the trigger shall have found them")
     asked = time.monotonic()
     assert worker.stop() == 0

@@ -21,15 +21,16 @@ from duetime import Duetime
 from duetime.errors import DuetimeError
 from tests.support.command_line import CommandLine, Worker
 from tests.support.figures import Figures
-from tests.support.shop_database import Filling, ShopDatabase
+from tests.support.shop_database import Filling, Section, ShopDatabase
 from tests.support.waiting import eventually, let_pass
 
 FROZEN_SECONDS = 7.0
-"""Longer than the server waits for a transaction of ours that stands still."""
+"""Longer than a lease, and than the server waits for a transaction of ours that stands still."""
 
+LEASE_SECONDS = 5.0
 SWEEP_SECONDS = 2.0
-LATE_AT_MOST_SECONDS = 5.0 + SWEEP_SECONDS + 1.0 + 7.0
-"""What a frozen worker may keep locked, a sweep, its margin; and what two busy cores add."""
+LATE_AT_MOST_SECONDS = LEASE_SECONDS + SWEEP_SECONDS + SWEEP_SECONDS / 2 + 7.0
+"""A lease, a sweep and its margin; and what two busy cores add."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,12 @@ RUNS = [
 @pytest.fixture
 def command(shop: ShopDatabase, tmp_path: Path) -> Iterator[CommandLine]:
     config = tmp_path / "duetime.toml"
-    config.write_text(shop.config(triggers=[{"type": "database"}], sweep={"interval": f"{SWEEP_SECONDS:g}s"}))
+    sections: dict[str, Section] = {
+        "triggers": [{"type": "database"}],
+        "sweep": {"interval": f"{SWEEP_SECONDS:g}s"},
+        "closing": {"lease": f"{LEASE_SECONDS:g}s"},
+    }
+    config.write_text(shop.config(**sections))
     command = CommandLine(shop.url, tmp_path, {"DUETIME_CONFIG": str(config)})
     with command.running:
         yield command

@@ -75,6 +75,19 @@ async def test_a_pause_lets_nothing_through_until_it_ends() -> None:
     assert waiting.result() == 7
 
 
+async def test_nothing_is_let_through_before_the_first_word() -> None:
+    clock = ManualClock()
+    pace = Pace(clock)
+    pace.begin()
+    waiting = asyncio.create_task(pace.room(7))
+    await clock.advance(1)
+    assert not waiting.done()
+    pace.heard(Fleet())
+    await clock.advance(1)
+    assert waiting.done()
+    assert waiting.result() == 7
+
+
 async def test_whoever_waits_is_sent_away_when_the_worker_stops() -> None:
     clock = ManualClock()
     pace = Pace(clock, 1)
