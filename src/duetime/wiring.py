@@ -4,6 +4,7 @@ import os
 import socket
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import cast
 
 from duetime.clock import Clock, SystemClock
 from duetime.closing import Closing, ClosingOptions
@@ -26,6 +27,7 @@ from duetime.reporting import Reporting, ReportingOptions
 from duetime.retrying import Failures, Retrying, RetryingOptions
 from duetime.service import Parts, Service
 from duetime.settings import SERVED_TRIGGERS, Settings, TriggerSettings, store_url
+from duetime.store import Store
 from duetime.store_time import StoreTime
 from duetime.stores.sql import examining
 from duetime.stores.sql.migrate import Migrator
@@ -63,9 +65,21 @@ def wire(settings: Settings, *, clock: Clock | None = None, observers: tuple[Obs
     Raises:
         ConfigError: the database's driver is not installed.
     """
-    clock, told = clock or SystemClock(), Observers(observers)
+    clock = clock or SystemClock()
     check_driver(store_url(settings))
-    store = SqlStore(_store_options(settings), clock=clock)
+    return assemble(settings, SqlStore(_store_options(settings), clock=clock), clock=clock, observers=observers)
+
+
+def assemble(
+    settings: Settings,
+    store: Store,
+    *,
+    clock: Clock,
+    observers: tuple[Observer, ...] = (),
+    worker: str | None = None,
+) -> Wired:
+    """Make the objects around a store; ``worker`` is how this one is known, by host and process unless given."""
+    told = Observers(observers)
     assets = {asset.kind: asset for asset in settings.assets}
     options = ClosingOptions(settings.timeouts.grace, assets, settings.closing.batch_size, settings.closing.not_before)
     closing = Closing(store, options, clock=clock, observers=told)
@@ -73,7 +87,7 @@ def wire(settings: Settings, *, clock: Clock | None = None, observers: tuple[Obs
     after = RetryingOptions(settings.closing.quarantine_after_failures)
     failures = Failures(store, after, clock=clock, observers=told)
     pace = Pace(clock, settings.closing.closes_per_second or UNLIMITED)
-    seat = Seat(worker_name(), settings.closing.lease, settings.sweep.shards)
+    seat = Seat(worker or worker_name(), settings.closing.lease, settings.sweep.shards)
     fleet = Membership(store, pace, seat, clock=clock)
     retrying = Retrying(store, closing, failures, at_once=settings.closing.concurrency, pace=pace)
     releasing = Releasing(
@@ -101,7 +115,7 @@ def wire(settings: Settings, *, clock: Clock | None = None, observers: tuple[Obs
         placing.on_placed = listening.placed
     return Wired(
         settings=settings,
-        store=store,
+        store=cast("SqlStore", store),  # all that needs more than a store's contract is for databases
         placing=placing,
         paying=paying,
         extending=Extending(store, settings.closing.max_extension, clock=clock, observers=told),
@@ -146,9 +160,7 @@ def reporting(wired: Wired, *, since: datetime | None = None, late_after: timede
     return Reporting(wired.store, ReportingOptions(settings.timeouts.grace, late, since, settings.closing.not_before))
 
 
-def _listening(
-    settings: Settings, store: SqlStore, retrying: Retrying, clock: Clock, told: Observers
-) -> Listening | None:
+def _listening(settings: Settings, store: Store, retrying: Retrying, clock: Clock, told: Observers) -> Listening | None:
     time = StoreTime(clock)
     triggers = [_trigger(one, settings, store, time, told) for one in settings.triggers if one.type in SERVED_TRIGGERS]
     if not triggers:
@@ -170,7 +182,7 @@ def usual_margin(settings: Settings) -> timedelta:
     return min(settings.sweep.interval / 2, max(timedelta(seconds=2), *served)) if served else timedelta(0)
 
 
-def _trigger(one: TriggerSettings, settings: Settings, store: SqlStore, time: StoreTime, told: Observers) -> Trigger:
+def _trigger(one: TriggerSettings, settings: Settings, store: Store, time: StoreTime, told: Observers) -> Trigger:
     if one.type == "wheel":
         return WheelTrigger(time, name=one.name)
     options = DatabaseTriggerOptions(

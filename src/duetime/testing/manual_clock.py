@@ -71,5 +71,9 @@ class ManualClock:
         self._skew += by
 
     async def _turn(self) -> None:
+        # asyncio's own loop shows what it has yet to run: once that is nothing, no further turn brings anything.
+        ready = getattr(asyncio.get_running_loop(), "_ready", None)
         for _ in range(_TURNS_OF_THE_LOOP):
             await asyncio.sleep(0)
+            if ready is not None and not ready:
+                return
