@@ -18,7 +18,7 @@ CONFIGS = {
     "a value out of bounds": ("[closing]\nbatch_size = 0", "closing.batch_size: found 0"),
     "a word that is not allowed": ("[closing]\nmode = 'kill'", 'closing.mode: found "kill"; allowed: "close"'),
     "what cannot stand together": ("[closing]\nconcurrency = 9", "closing.concurrency: found 9 with store.pool_size"),
-    "what this version cannot do": ("[closing]\ncloses_per_second = 5", "not supported by this version yet"),
+    "what this version cannot do": ("[arming]\nmode = 'outbox'", "not supported by this version yet"),
     "two assets of one kind": (
         "[[assets]]\nkind = 'a'\nstorage = 'remote'\n[[assets]]\nkind = 'a'\nstorage = 'remote'",
         'assets[1].kind: found "a" again',
