@@ -9,7 +9,7 @@ EXTRAS := dev,mysql,postgresql
 BIN := .venv/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 # Files of tests that run at the same time; much of a test is waiting for a server.
-WORKERS := 3
+WORKERS := 2
 WITH_SERVERS := $(BIN)/python scripts/services up && env="$$($(BIN)/python scripts/services env)" && eval "$$env" &&
 
 .PHONY: help
